@@ -1,0 +1,225 @@
+// Owns: working a command off as a turn of its agent: what the model gets to see, and what transcript and outbox keep of the
+// end. It is the queue's Runner.
+import { z } from "zod";
+import type { Clock } from "../kernel/clock.ts";
+import { messageOf } from "../kernel/errors.ts";
+import type { Events } from "../kernel/events.ts";
+import type { CommandId } from "../kernel/ids.ts";
+import type { Log } from "../kernel/log.ts";
+import type { Outcome } from "../queue/command.ts";
+import type { CommandEnd, Runner } from "../queue/runner.ts";
+import { chatKey, type Command, type StepKind } from "../store/commands.ts";
+import type { Step } from "../store/steps.ts";
+import type { Store, Tx } from "../store/store.ts";
+import type { Backend, ModelMessage } from "../turns/backends/port.ts";
+import { type Journal, makeJournal } from "../turns/journal.ts";
+import type { TurnLimits } from "../turns/limits.ts";
+import type { Tool } from "../turns/tools/port.ts";
+import { callsWithoutResult, messagesOf, type NewRow, noteRow, OUTCOME_UNKNOWN, toolRow, userRow } from "../turns/transcript.ts";
+import { modelIntent, runTurn, toolIntent, type TurnDeps, type TurnEnd, type TurnInput } from "../turns/turn.ts";
+import { type Completion, completion } from "./completion.ts";
+import { addNotice, addPart, OWNER_ROUTE } from "./delivery.ts";
+import { systemPrompt } from "./prompt.ts";
+import { viewOf } from "./session.ts";
+
+/** What a turn takes from the settings: a snapshot, except the tools. */
+export interface AgentView {
+  readonly backends: readonly Backend[];
+  readonly tools: () => readonly Tool[];
+  readonly workspace: string;
+  readonly systemPrompt: string | undefined;
+  readonly contextTokens: number;
+  readonly limits: TurnLimits;
+  readonly iterations: number;
+}
+
+export interface AssistantDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly events: Events;
+  readonly agent: (command: Command) => AgentView;
+  readonly onProgress: (id: CommandId, kind: StepKind) => void;
+  readonly jitter: () => number;
+}
+
+export function makeAssistant(deps: AssistantDeps): Runner {
+  return {
+    begin: (tx, command) => begin(tx, command, deps.clock.now()),
+    run: (command, signal) => run(command, deps, signal),
+    crashed: (command, thrown) => crashed(command, thrown, deps),
+    cancelled: (tx, command) => keepStopped(tx, command, deps.clock.now()),
+    gaveUp: (tx, command, outcome) => tellGivenUp(tx, command, outcome, deps.clock),
+  };
+}
+
+/**
+ * In the claim's transaction: the intent of the first step. A turn that a crash or a drain has cut continues after its last
+ * finished step; a tool that was in flight gets the result "outcome unknown" and is not run again (G10).
+ */
+function begin(tx: Tx, command: Command, now: number): void {
+  const steps = tx.steps.ofCommand(command.id);
+  const next = (steps.at(-1)?.n ?? 0) + 1;
+  if (steps.length === 0) return tx.steps.intend(command.id, modelIntent(next), now);
+  tx.steps.inFlightUnknown(command.id, now);
+  const rows = tx.messages.ofCommand(command.id);
+  const inFlight = new Set(steps.filter((step) => step.state === "intent" && step.kind === "tool").map((step) => step.callId));
+  const missing = callsWithoutResult(rows);
+  const unknown = missing.filter((call) => inFlight.has(call.id));
+  for (const [i, call] of unknown.entries()) {
+    const row = toolRow({ callId: call.id, name: call.name, text: OUTCOME_UNKNOWN, isError: true });
+    tx.messages.append(tx.nextSeq(), command.session, command.id, { ...row, n: rows.length + i }, now);
+  }
+  const first = missing.find((call) => !inFlight.has(call.id));
+  tx.steps.intend(command.id, first === undefined ? modelIntent(next) : toolIntent(next, first), now);
+}
+
+async function run(command: Command, deps: AssistantDeps, signal: AbortSignal): Promise<CommandEnd> {
+  const agent = deps.agent(command);
+  const input = inputOf(command, agent, deps.store);
+  const journal = makeJournal({
+    store: deps.store,
+    clock: deps.clock,
+    command,
+    rows: deps.store.read.messages.ofCommand(command.id).length,
+    keepTranscript: command.kind === "message",
+    onProgress: (kind) => deps.onProgress(command.id, kind),
+  });
+  const end = await runTurn(input, turnDeps(command, agent, journal, deps), signal);
+  return endOf(command, end, input, journal, deps.clock);
+}
+
+function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: AssistantDeps): TurnDeps {
+  const { events, clock, log, jitter } = deps;
+  const { id, claim } = command;
+  const chat = chatKey(command.route);
+  return {
+    ...agent,
+    journal,
+    clock,
+    jitter,
+    emit: {
+      start: () => events.emit({ type: "stream.start", id, claim, chatKey: chat }),
+      text: (delta) => events.emit({ type: "stream.text", id, chatKey: chat, delta }),
+      note: (note) => events.emit({ type: "stream.note", id, chatKey: chat, note }),
+    },
+    log: (event, fields) => log.info(event, { commandId: id, ...fields }),
+  };
+}
+
+function inputOf(command: Command, agent: AgentView, store: Store): TurnInput {
+  const steps = store.read.steps.ofCommand(command.id);
+  const base = { firstStep: steps.at(-1)?.n ?? 1, callsDone: modelCallsDone(steps) };
+  const system: ModelMessage = { role: "system", text: systemPrompt(agent.systemPrompt) };
+  if (command.kind === "completion") {
+    const { messages, clientTools, sampling } = completionOf(command);
+    return { ...base, messages: [system, ...messages], unwritten: [], pending: [], clientTools, sampling };
+  }
+  const { earlier, own } = viewOf(store.read, command.session, command.id, agent.contextTokens);
+  const extra = command.extra === undefined ? undefined : completionOf(command);
+  const unwritten = own.length === 0 ? rowsOf(command, extra) : [];
+  const pending = callsWithoutResult(own);
+  const messages = [system, ...messagesOf([...earlier, ...own, ...unwritten])];
+  // messagesOf closes open calls for the model; those that are still to be run must stay open.
+  if (pending.length > 0) messages.splice(-pending.length);
+  const { clientTools = [], sampling = {} } = extra ?? {};
+  return { ...base, messages, unwritten, pending, clientTools, sampling };
+}
+
+/** What a command adds to the transcript: results of tools that a client ran, and the person's message. */
+function rowsOf(command: Command, extra: Completion | undefined): NewRow[] {
+  const results = (extra?.messages ?? []).flatMap((message) => (message.role === "tool" ? [toolRow(message)] : []));
+  return command.text === "" ? results : [...results, userRow(command.text)];
+}
+
+function completionOf(command: Command): Completion {
+  return completion.parse(JSON.parse(command.extra ?? "{}"));
+}
+
+function modelCallsDone(steps: readonly Step[]): number {
+  return steps.filter((step) => step.kind === "model" && step.state === "done").length;
+}
+
+function endOf(command: Command, end: TurnEnd, input: TurnInput, journal: Journal, clock: Clock): CommandEnd {
+  switch (end.kind) {
+    case "stopped":
+    case "fenced":
+      // A cancelled command has ended already, so this finds no row; a drained one goes back to its place.
+      return { state: "handed-back" };
+    case "answer": {
+      const text = end.cut ? `${end.text}\n\n(Cut off at the length limit of the model.)` : end.text;
+      const extra = JSON.stringify({ finish: end.cut ? "length" : "stop", usage: end.last.result });
+      return finished("answered", (tx) => {
+        journal.writeEnd(tx, end.last);
+        addPart(tx, command, clock, { class: "answer", text, extra });
+      });
+    }
+    case "tool-calls": {
+      const extra = JSON.stringify({ finish: "tool_calls", usage: end.last.result, calls: end.calls });
+      return finished("tool-calls", (tx) => {
+        journal.writeEnd(tx, end.last);
+        addPart(tx, command, clock, { class: "answer", text: end.text, extra });
+      });
+    }
+    case "failed": {
+      const outcome: Outcome = { reason: end.failures.length === 0 ? "limit" : "backends-failed", message: end.message };
+      return failedEnd(command, outcome, end.partial, input.unwritten, journal, clock);
+    }
+  }
+}
+
+function finished(reason: Outcome["reason"], write: (tx: Tx) => void): CommandEnd {
+  return { state: "done", outcome: { reason }, write };
+}
+
+/** The person is told, what was streamed is kept and marked, and the transcript says that this message has no answer. */
+function failedEnd(
+  command: Command,
+  outcome: Outcome,
+  partial: string,
+  unwritten: readonly NewRow[],
+  journal: Journal,
+  clock: Clock,
+): CommandEnd {
+  const rows = [...unwritten, noteRow(`No answer: ${outcome.message ?? outcome.reason}`)];
+  const message = outcome.message ?? "The message could not be answered.";
+  const text = partial.trim() === "" ? message : `${partial}\n\n(Incomplete. ${message})`;
+  return {
+    state: "failed",
+    outcome,
+    write: (tx) => {
+      journal.writeRows(tx, rows);
+      addPart(tx, command, clock, { class: "failure", text });
+    },
+  };
+}
+
+function crashed(command: Command, thrown: unknown, deps: AssistantDeps): CommandEnd {
+  const outcome: Outcome = { reason: "internal", message: `Laneway failed on this message: ${messageOf(thrown)}` };
+  return {
+    state: "failed",
+    outcome,
+    write: (tx) => addPart(tx, command, deps.clock, { class: "failure", text: outcome.message ?? "" }),
+  };
+}
+
+/** A stopped turn stays in the transcript, so that the next one knows of it. A message that was never started leaves nothing. */
+function keepStopped(tx: Tx, command: Command, now: number): void {
+  if (command.kind !== "message" || (command.state === "queued" && !command.open)) return;
+  const rows = tx.messages.ofCommand(command.id);
+  const added = [noteRow("Stopped before the answer was complete")];
+  if (rows.length === 0) added.unshift(userRow(command.text));
+  for (const [i, row] of added.entries()) {
+    tx.messages.append(tx.nextSeq(), command.session, command.id, { ...row, n: rows.length + i }, now);
+  }
+}
+
+function tellGivenUp(tx: Tx, command: Command, outcome: Outcome, clock: Clock): void {
+  const message = outcome.message ?? outcome.reason;
+  addPart(tx, command, clock, { class: "failure", text: message });
+  if (chatKey(command.route) === chatKey(OWNER_ROUTE)) return;
+  addNotice(tx, OWNER_ROUTE, clock, `A message from ${command.route.channel} was given up (command ${command.id}). ${message}`);
+}
+
+/** Checked where the settings are turned into agents; here only so that a wrong row is named. */
+export const agentNameOf = (command: Command): string => z.string().min(1).parse(command.session.split(":")[1]);

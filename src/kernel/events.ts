@@ -1,0 +1,41 @@
+// Owns: talk to observers (page, log, tests). No event is ever needed for correctness: losing one loses no work.
+import type { ClaimNumber, CommandId, PartId, SessionKey } from "./ids.ts";
+import type { Stop } from "./clock.ts";
+
+export type CommandState = "queued" | "running" | "waiting" | "absorbed" | "done" | "failed" | "dead" | "cancelled";
+
+export type HostEvent =
+  | { type: "command"; id: CommandId; session: SessionKey; chatKey: string; state: CommandState }
+  /** A command's run has begun anew: what was streamed for it before is void. */
+  | { type: "stream.start"; id: CommandId; claim: ClaimNumber; chatKey: string }
+  | { type: "stream.text"; id: CommandId; chatKey: string; delta: string }
+  /** What the turn does now: the name of a tool, or a failover. */
+  | { type: "stream.note"; id: CommandId; chatKey: string; note: string }
+  | { type: "part"; id: PartId; chatKey: string }
+  | { type: "store.paused" }
+  | { type: "store.resumed" };
+
+export interface Events {
+  emit(event: HostEvent): void;
+  on(listener: (event: HostEvent) => void): Stop;
+}
+
+/** A listener that throws is reported and does not disturb the others or the emitter. */
+export function makeEvents(onError: (thrown: unknown) => void): Events {
+  const listeners = new Set<(event: HostEvent) => void>();
+  return {
+    emit(event) {
+      for (const listener of listeners) {
+        try {
+          listener(event);
+        } catch (thrown) {
+          onError(thrown);
+        }
+      }
+    },
+    on(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

@@ -1,0 +1,92 @@
+// Owns: what boot does about the commands that an earlier host left behind. It runs once, in one transaction, before any
+// claim: work of an older generation is an orphan at once (G7); no timer is involved.
+import type { CommandId } from "../kernel/ids.ts";
+import type { Command, StepKind } from "../store/commands.ts";
+import type { Step } from "../store/steps.ts";
+import type { Tx } from "../store/store.ts";
+import type { Outcome } from "./command.ts";
+import type { Runner } from "./runner.ts";
+
+/** At two strikes a command runs alone; a death while alone makes it dead (G8). */
+const ALONE_AT = 2;
+
+export function runsAlone(strikes: number): boolean {
+  return strikes >= ALONE_AT;
+}
+
+export interface Recovered {
+  readonly requeued: number;
+  readonly dead: readonly CommandId[];
+}
+
+interface RecoverOptions {
+  readonly runner: Runner;
+  readonly plannedStop: boolean;
+  readonly now: number;
+  /** A queued command older than this is announced as skipped instead of run (G9). 0 means none. */
+  readonly maxAgeMs: number;
+}
+
+/** Idempotent: each move is guarded by state and generation, so a second call finds nothing to do. */
+export function recover(tx: Tx, options: RecoverOptions): Recovered {
+  const dead: CommandId[] = [];
+  const giveUp = (command: Command, outcome: Outcome) => {
+    if (!tx.commands.giveUp(command.id, tx.generation, options.now, JSON.stringify(outcome))) return;
+    options.runner.gaveUp(tx, command, outcome);
+    dead.push(command.id);
+  };
+  let requeued = 0;
+  for (const command of tx.commands.running()) {
+    if (command.state !== "running" || command.generation >= tx.generation) continue;
+    if (command.kind === "completion") continue;
+    const after = strike(command, tx.steps.ofCommand(command.id), options.plannedStop);
+    if (after.strikes > ALONE_AT) {
+      giveUp(command, POISON);
+    } else if (tx.commands.orphanToQueue(command.id, after.strikes, after.kind, after.deathStep, tx.generation)) {
+      requeued += 1;
+    }
+  }
+  for (const command of [...tx.commands.queued(), ...tx.commands.running()]) {
+    // Its client is gone, and its history was the client's: it is never run again (contract, OpenAI door).
+    if (command.kind === "completion") tx.commands.cancel(command.id, options.now, JSON.stringify(CLIENT_GONE));
+    else if (command.state === "queued" && tooOld(command, options)) giveUp(command, TOO_OLD);
+  }
+  return { requeued, dead };
+}
+
+const POISON: Outcome = {
+  reason: "poison",
+  message: "The host stopped three times while it worked on this message, so it was given up. Nothing else was lost.",
+};
+
+const TOO_OLD: Outcome = {
+  reason: "too-old",
+  message: "The host was down for so long that this message was not run any more. Send it again if it still matters.",
+};
+
+const CLIENT_GONE: Outcome = { reason: "client-gone", message: "The host stopped while the request was open." };
+
+interface Strike {
+  readonly strikes: number;
+  readonly kind: StepKind | undefined;
+  readonly deathStep: number;
+}
+
+/**
+ * A host death is a strike, unless a step of the kind that was in flight finished since the last death. A planned stop never
+ * counts, and progress wipes the earlier strikes out.
+ */
+export function strike(command: Command, steps: readonly Step[], plannedStop: boolean): Strike {
+  const last = steps.at(-1);
+  const deathStep = last?.n ?? 0;
+  const kind = last?.kind ?? "model";
+  if (plannedStop) return { strikes: command.strikes, kind: command.strikeKind, deathStep: command.deathStep };
+  const progressed = steps.some((step) => step.kind === kind && step.state === "done" && step.n > command.deathStep);
+  if (progressed) return { strikes: 0, kind: undefined, deathStep };
+  return { strikes: command.strikes + 1, kind, deathStep };
+}
+
+/** A half-done turn goes on whatever its age: its person has seen it start. */
+function tooOld(command: Command, { now, maxAgeMs }: RecoverOptions): boolean {
+  return maxAgeMs > 0 && !command.open && now - command.acceptedAt > maxAgeMs;
+}

@@ -1,0 +1,128 @@
+// Owns: group commit. The writes of one loop turn share one transaction and one sync; each has a savepoint, so that one that
+// fails fails alone. When SQLite gave the whole transaction up (full disk, I/O error), nothing of the batch was kept and
+// everybody is told so.
+import type { Database } from "better-sqlite3";
+import type { CrashPoint } from "../kernel/crashpoint.ts";
+import { FencedOff, StoreUnavailable, systemCode } from "../kernel/errors.ts";
+import type { Generation } from "../kernel/ids.ts";
+
+interface Write {
+  readonly name: string;
+  readonly run: () => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+type Result = { ok: true; value: unknown } | { ok: false; error: unknown };
+
+interface BatchDeps {
+  readonly db: Database;
+  readonly generation: Generation;
+  readonly crashPoint: CrashPoint;
+  /** The whole batch was rolled back by a cause outside of it. */
+  readonly onUnavailable: (error: StoreUnavailable) => void;
+  /** Another host has raised the generation: this process must end (exit 70). */
+  readonly onFenced: (error: FencedOff) => void;
+}
+
+export interface Batch {
+  /** Runs `fn`, which is SQL only, in the next commit. Resolves after that commit; rejects when nothing of it was kept. */
+  write<T>(name: string, fn: () => T): Promise<T>;
+  /** Commits what is waiting now. For shutdown. */
+  flush(): void;
+}
+
+export function makeBatch(deps: BatchDeps): Batch {
+  const { db } = deps;
+  const begin = db.prepare("begin immediate");
+  const commit = db.prepare("commit");
+  const rollback = db.prepare("rollback");
+  const savepoint = db.prepare("savepoint one_write");
+  const release = db.prepare("release one_write");
+  const rollbackTo = db.prepare("rollback to one_write");
+  const readGeneration = db.prepare("select value from meta where key = 'generation'").pluck();
+  let waiting: Write[] = [];
+
+  const runOne = (write: Write): Result => {
+    savepoint.run();
+    try {
+      const value = write.run();
+      release.run();
+      return { ok: true, value };
+    } catch (error) {
+      if (!db.inTransaction || isStorageFault(error)) throw new WholeBatch(error);
+      rollbackTo.run();
+      release.run();
+      return { ok: false, error };
+    }
+  };
+
+  const runAll = (writes: readonly Write[]): Result[] => {
+    begin.run();
+    const current = readGeneration.get();
+    if (current !== deps.generation) {
+      throw new FencedOff(`another host took over (generation ${String(current)}, this one is ${deps.generation})`);
+    }
+    const results = writes.map(runOne);
+    for (const write of writes) deps.crashPoint(`commit.before:${write.name}`);
+    commit.run();
+    for (const write of writes) deps.crashPoint(`commit.after:${write.name}`);
+    return results;
+  };
+
+  const flush = () => {
+    const writes = waiting;
+    if (writes.length === 0) return;
+    waiting = [];
+    let results: Result[];
+    try {
+      results = runAll(writes);
+    } catch (thrown) {
+      if (db.inTransaction) rollback.run();
+      rejectAll(writes, thrown, deps);
+      return;
+    }
+    writes.forEach((write, i) => {
+      const result = results[i];
+      if (result?.ok === true) write.resolve(result.value);
+      else write.reject(result?.error);
+    });
+  };
+
+  return {
+    write<T>(name: string, fn: () => T): Promise<T> {
+      return new Promise<T>((resolve, reject) => {
+        if (waiting.length === 0) setImmediate(flush);
+        waiting.push({ name, run: fn, resolve: (value) => resolve(value as T), reject });
+      });
+    },
+    flush,
+  };
+}
+
+/** Carries the error that ended the whole transaction out of the loop. */
+class WholeBatch extends Error {
+  constructor(cause: unknown) {
+    super("the transaction was given up", { cause });
+  }
+}
+
+function rejectAll(writes: readonly Write[], thrown: unknown, deps: BatchDeps): void {
+  const cause = thrown instanceof WholeBatch ? thrown.cause : thrown;
+  const error =
+    cause instanceof FencedOff
+      ? cause
+      : new StoreUnavailable(`the database cannot be written now (${systemCode(cause) ?? "unknown cause"})`, {
+          hint: "Nothing of this was kept. It goes on by itself when the disk can be written again.",
+          cause,
+        });
+  if (error instanceof FencedOff) deps.onFenced(error);
+  else deps.onUnavailable(error);
+  for (const write of writes) write.reject(error);
+}
+
+/** Faults of the disk, as opposed to a write that does not fit (sqlite.org/rescode.html). */
+function isStorageFault(error: unknown): boolean {
+  const code = systemCode(error) ?? "";
+  return /^SQLITE_(FULL|IOERR|CANTOPEN|READONLY|CORRUPT|NOTADB|NOMEM|BUSY|PROTOCOL)/.test(code);
+}

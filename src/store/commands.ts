@@ -1,0 +1,256 @@
+// Owns: the SQL of the commands table. Each verb that changes a state is one UPDATE guarded by the old state; a guard that
+// matches no row is a normal outcome and answers false or undefined.
+import type { Database } from "better-sqlite3";
+import type { CommandState } from "../kernel/events.ts";
+import type { ClaimNumber, CommandId, Generation, SessionKey } from "../kernel/ids.ts";
+
+/** Where a message came from and its answer goes; fixed at acceptance. */
+export interface Route {
+  readonly channel: string;
+  readonly account: string;
+  readonly chat: string;
+  readonly thread: string | undefined;
+}
+
+/** Parts go out in order within one chat key. */
+export function chatKey(route: Route): string {
+  const base = `${route.channel}:${route.account}:${route.chat}`;
+  return route.thread === undefined ? base : `${base}:${route.thread}`;
+}
+
+export type Role = "owner" | "user" | "guest";
+export type StepKind = "model" | "tool";
+
+/** What is needed to make a command. `text` is what the person wrote; `extra` is JSON owned by the kind. */
+export interface NewCommand {
+  readonly lane: string;
+  readonly priority: number;
+  readonly orderKey: number;
+  readonly session: SessionKey;
+  readonly route: Route;
+  readonly sender: string;
+  readonly actor: string;
+  readonly role: Role;
+  readonly source: string;
+  /** `message`: an ordinary turn. `control`: a chat command. `completion`: a stateless request with its own history. */
+  readonly kind: "message" | "control" | "completion";
+  readonly text: string;
+  readonly extra: string | undefined;
+  readonly acceptedAt: number;
+}
+
+export interface Command extends NewCommand {
+  readonly id: CommandId;
+  readonly state: CommandState;
+  readonly notBefore: number;
+  readonly claim: ClaimNumber;
+  readonly generation: Generation;
+  /** Its turn has a finished step and no end. */
+  readonly open: boolean;
+  readonly strikes: number;
+  readonly strikeKind: StepKind | undefined;
+  /** The last step number at the last host death: only a step after it is progress. */
+  readonly deathStep: number;
+  readonly startedAt: number | undefined;
+  readonly finishedAt: number | undefined;
+  /** JSON: why it ended, for people. */
+  readonly outcome: string | undefined;
+}
+
+/** What the in-memory index keeps of a queued command. */
+export interface WaitingRow {
+  readonly id: CommandId;
+  readonly lane: string;
+  readonly priority: number;
+  readonly orderKey: number;
+  readonly session: SessionKey;
+  readonly chatKey: string;
+  readonly sender: string;
+  readonly actor: string;
+  readonly source: string;
+  readonly acceptedAt: number;
+  readonly notBefore: number;
+  readonly open: boolean;
+  readonly strikes: number;
+}
+
+interface Row {
+  id: number;
+  state: CommandState;
+  lane: string;
+  priority: number;
+  order_key: number;
+  session: string;
+  channel: string;
+  account: string;
+  chat: string;
+  thread: string | null;
+  sender: string;
+  actor: string;
+  role: Role;
+  source: string;
+  kind: NewCommand["kind"];
+  text: string;
+  extra: string | null;
+  accepted_at: number;
+  not_before: number;
+  claim: number;
+  generation: number;
+  open: number;
+  strikes: number;
+  strike_kind: StepKind | null;
+  death_step: number;
+  started_at: number | null;
+  finished_at: number | null;
+  outcome: string | null;
+}
+
+function parse(row: Row): Command {
+  return {
+    id: row.id as CommandId,
+    state: row.state,
+    lane: row.lane,
+    priority: row.priority,
+    orderKey: row.order_key,
+    session: row.session as SessionKey,
+    route: { channel: row.channel, account: row.account, chat: row.chat, thread: row.thread ?? undefined },
+    sender: row.sender,
+    actor: row.actor,
+    role: row.role,
+    source: row.source,
+    kind: row.kind,
+    text: row.text,
+    extra: row.extra ?? undefined,
+    acceptedAt: row.accepted_at,
+    notBefore: row.not_before,
+    claim: row.claim as ClaimNumber,
+    generation: row.generation as Generation,
+    open: row.open === 1,
+    strikes: row.strikes,
+    strikeKind: row.strike_kind ?? undefined,
+    deathStep: row.death_step,
+    startedAt: row.started_at ?? undefined,
+    finishedAt: row.finished_at ?? undefined,
+    outcome: row.outcome ?? undefined,
+  };
+}
+
+/** The fence: a write of a turn counts only while this claim of this host holds the command. */
+export interface Fence {
+  readonly id: CommandId;
+  readonly claim: ClaimNumber;
+  readonly generation: Generation;
+}
+
+const LIVE = "state in ('queued','running','waiting','absorbed')";
+
+export function commandReads(db: Database) {
+  const byId = db.prepare("select * from commands where id = ?");
+  const live = db.prepare(`select * from commands where ${LIVE} order by id limit ?`);
+  const recent = db.prepare("select * from commands where id < ? order by id desc limit ?");
+  const ofChat = db.prepare(
+    "select * from commands where channel = ? and account = ? and chat = ? and thread is ? and id < ? order by id desc limit ?",
+  );
+  const queued = db.prepare("select * from commands where state = 'queued' order by id");
+  const running = db.prepare("select * from commands where state in ('running','waiting') order by id");
+  const lastId = db.prepare("select coalesce(max(id), 0) from commands").pluck();
+  return {
+    get: (id: CommandId): Command | undefined => optional(byId.get(id)),
+    live: (limit: number): Command[] => many(live.all(limit)),
+    recent: (before: number, limit: number): Command[] => many(recent.all(before, limit)),
+    /** Newest first. */
+    ofChat: (route: Route, before: number, limit: number): Command[] =>
+      many(ofChat.all(route.channel, route.account, route.chat, route.thread ?? null, before, limit)),
+    running: (): Command[] => many(running.all()),
+    lastId: (): number => Number(lastId.get()),
+    /** One at a time, so that a long queue costs no second copy in memory. */
+    *queued(): Generator<Command> {
+      for (const row of queued.iterate()) yield parse(row as Row);
+    },
+  };
+}
+
+export function commandWrites(db: Database) {
+  const insert = db.prepare(
+    `insert into commands (id, state, lane, priority, order_key, session, channel, account, chat, thread, sender, actor, role,
+       source, kind, text, extra, accepted_at, finished_at)
+     values (@id, @state, @lane, @priority, @orderKey, @session, @channel, @account, @chat, @thread, @sender, @actor, @role,
+       @source, @kind, @text, @extra, @acceptedAt, @finishedAt)`,
+  );
+  const claim = db.prepare(
+    `update commands set state = 'running', claim = claim + 1, generation = ?, started_at = ?
+     where id = ? and state = 'queued' returning *`,
+  );
+  const hold = db.prepare(
+    "update commands set open = 1 where id = ? and claim = ? and generation = ? and state = 'running'",
+  );
+  const finish = db.prepare(
+    `update commands set state = ?, open = 0, finished_at = ?, outcome = ?
+     where id = ? and claim = ? and generation = ? and state = 'running'`,
+  );
+  const handBack = db.prepare(
+    "update commands set state = 'queued' where id = ? and claim = ? and generation = ? and state = 'running'",
+  );
+  const cancel = db.prepare(
+    `update commands set state = 'cancelled', open = 0, finished_at = ?, outcome = ?
+     where id = ? and state in ('queued','running','waiting','absorbed')`,
+  );
+  const orphanToQueue = db.prepare(
+    `update commands set state = 'queued', strikes = ?, strike_kind = ?, death_step = ?
+     where id = ? and state = 'running' and generation < ?`,
+  );
+  const giveUp = db.prepare(
+    `update commands set state = 'dead', open = 0, finished_at = ?, outcome = ?
+     where id = ? and (state = 'queued' or (state = 'running' and generation < ?))`,
+  );
+  const forgive = db.prepare("update commands set strikes = 0, strike_kind = null where id = ? and strikes > 0");
+
+  return {
+    ...commandReads(db),
+    insert(id: CommandId, command: NewCommand, state: "queued" | "done"): void {
+      const { route, extra, ...plain } = command;
+      insert.run({
+        ...plain,
+        ...route,
+        id,
+        state,
+        thread: route.thread ?? null,
+        extra: extra ?? null,
+        finishedAt: state === "done" ? command.acceptedAt : null,
+      });
+    },
+    /** queued → running. Raises the claim number; undefined when the command is no longer queued. */
+    claim: (id: CommandId, generation: Generation, now: number): Command | undefined =>
+      optional(claim.get(generation, now, id)),
+    /** A step finished: marks the turn as half done. False when the fence no longer holds. */
+    hold: (fence: Fence): boolean => hold.run(fence.id, fence.claim, fence.generation).changes === 1,
+    /** running → done | failed. */
+    finish: (fence: Fence, state: "done" | "failed", now: number, outcome: string): boolean =>
+      finish.run(state, now, outcome, fence.id, fence.claim, fence.generation).changes === 1,
+    /** running → queued at its old place, without penalty. `open` stays as it is. */
+    handBack: (fence: Fence): boolean => handBack.run(fence.id, fence.claim, fence.generation).changes === 1,
+    /** queued | running | waiting | absorbed → cancelled. */
+    cancel: (id: CommandId, now: number, outcome: string): boolean => cancel.run(now, outcome, id).changes === 1,
+    /** running of an earlier generation → queued. */
+    orphanToQueue: (
+      id: CommandId,
+      strikes: number,
+      strikeKind: StepKind | undefined,
+      deathStep: number,
+      generation: Generation,
+    ): boolean => orphanToQueue.run(strikes, strikeKind ?? null, deathStep, id, generation).changes === 1,
+    /** queued, or running of an earlier generation → dead. */
+    giveUp: (id: CommandId, generation: Generation, now: number, outcome: string): boolean =>
+      giveUp.run(now, outcome, id, generation).changes === 1,
+    /** Progress was made: earlier strikes no longer count. */
+    forgive: (id: CommandId): boolean => forgive.run(id).changes === 1,
+  };
+}
+
+function optional(row: unknown): Command | undefined {
+  return row === undefined ? undefined : parse(row as Row);
+}
+
+function many(rows: unknown[]): Command[] {
+  return rows.map((row) => parse(row as Row));
+}

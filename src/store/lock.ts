@@ -1,0 +1,40 @@
+// Owns: one host per data directory (G13). The lock is an exclusive transaction on lock.db, which the kernel frees when the
+// process dies. Never open or close the lock file by ordinary file calls: closing any descriptor drops POSIX locks.
+import Database from "better-sqlite3";
+import type { Stop } from "../kernel/clock.ts";
+import { AlreadyRunning, DataUnusable, systemCode } from "../kernel/errors.ts";
+
+/** Takes the lock at once or throws AlreadyRunning. `holder` tells who has it, for the message. */
+export function takeLock(file: string, holder: () => string | undefined): Stop {
+  const db = openLockFile(file);
+  try {
+    // A rollback journal, so that an exclusive transaction keeps readers out too.
+    db.pragma("journal_mode = DELETE");
+    db.exec("begin exclusive");
+  } catch (thrown) {
+    db.close();
+    const code = systemCode(thrown) ?? "";
+    if (!code.startsWith("SQLITE_BUSY")) throw lockBroken(file, thrown);
+    const who = holder();
+    throw new AlreadyRunning(`another Laneway holds this data directory${who === undefined ? "" : ` (${who})`}`, {
+      hint: "Use that one, stop it first, or set LANEWAY_HOME to another folder.",
+      cause: thrown,
+    });
+  }
+  return () => db.close();
+}
+
+function openLockFile(file: string): Database.Database {
+  try {
+    return new Database(file, { timeout: 0 });
+  } catch (thrown) {
+    throw lockBroken(file, thrown);
+  }
+}
+
+function lockBroken(file: string, cause: unknown): DataUnusable {
+  return new DataUnusable(`the lock file ${file} cannot be used`, {
+    hint: "It holds no data: when no Laneway runs on this home, delete it and start again.",
+    cause,
+  });
+}

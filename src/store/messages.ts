@@ -1,0 +1,72 @@
+// Owns: the SQL of the transcript. Rows are only added; /new moves the session's start instead of deleting.
+import type { Database } from "better-sqlite3";
+import type { CommandId, RowSeq, SessionKey } from "../kernel/ids.ts";
+
+export interface TranscriptRow {
+  readonly id: RowSeq;
+  readonly command: CommandId;
+  /** Position within its command; 0 is the person's message. */
+  readonly n: number;
+  readonly role: "user" | "assistant" | "tool" | "note";
+  /** JSON, parsed where transcripts are turned into requests. */
+  readonly body: string;
+  readonly createdAt: number;
+}
+
+export type NewTranscriptRow = Pick<TranscriptRow, "n" | "role" | "body">;
+
+interface Row {
+  id: number;
+  command: number;
+  n: number;
+  role: TranscriptRow["role"];
+  body: string;
+  created_at: number;
+}
+
+function parse(row: Row): TranscriptRow {
+  return {
+    id: row.id as RowSeq,
+    command: row.command as CommandId,
+    n: row.n,
+    role: row.role,
+    body: row.body,
+    createdAt: row.created_at,
+  };
+}
+
+export function messageReads(db: Database) {
+  const newestFirst = db.prepare("select * from messages where session = ? and id > ? order by id desc");
+  const ofCommand = db.prepare("select * from messages where command = ? order by n");
+  const lastId = db.prepare("select coalesce(max(id), 0) from messages").pluck();
+  return {
+    /** The newest rows of a session after `startsAfter`, oldest first, as many as fit `maxChars` of JSON. */
+    newest(session: SessionKey, startsAfter: number, maxChars: number): TranscriptRow[] {
+      const rows: TranscriptRow[] = [];
+      let chars = 0;
+      for (const raw of newestFirst.iterate(session, startsAfter)) {
+        const row = parse(raw as Row);
+        chars += row.body.length;
+        if (chars > maxChars && rows.length > 0) break;
+        rows.push(row);
+      }
+      return rows.reverse();
+    },
+    ofCommand: (command: CommandId): TranscriptRow[] => ofCommand.all(command).map((row) => parse(row as Row)),
+    lastId: (): number => Number(lastId.get()),
+  };
+}
+
+export function messageWrites(db: Database) {
+  const insert = db.prepare(
+    `insert into messages (id, session, command, n, role, body, created_at) values (?, ?, ?, ?, ?, ?, ?)
+     on conflict (command, n) do nothing`,
+  );
+  return {
+    ...messageReads(db),
+    /** Adds a row once: the same place of the same command is never written twice. */
+    append(id: RowSeq, session: SessionKey, command: CommandId, row: NewTranscriptRow, now: number): boolean {
+      return insert.run(id, session, command, row.n, row.role, row.body, now).changes === 1;
+    },
+  };
+}

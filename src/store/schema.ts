@@ -1,0 +1,140 @@
+// Owns: the tables, as numbered migrations. Each runs in one transaction and is never changed once released:
+// a later change is a new number (G20).
+
+export interface Migration {
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+const spine = `
+create table meta (
+  key text primary key,
+  value any not null
+) strict, without rowid;
+
+-- One row for each accepted event: a redelivery finds it and makes no second command (G2).
+create table inbox (
+  channel text not null,
+  account text not null,
+  event_key text not null,
+  received_at integer not null,
+  raw_hash text not null,
+  command integer not null,
+  primary key (channel, account, event_key)
+) strict, without rowid;
+create index inbox_by_hash on inbox (raw_hash, received_at);
+create index inbox_by_age on inbox (received_at);
+
+create table sessions (
+  key text primary key,
+  agent text not null,
+  channel text not null,
+  account text not null,
+  chat text not null,
+  thread text,
+  created_at integer not null,
+  -- The model sees transcript rows after this one only; /new moves it and deletes nothing.
+  starts_after integer not null default 0
+) strict, without rowid;
+
+create table commands (
+  id integer primary key,
+  state text not null check (state in ('queued','running','waiting','absorbed','done','failed','dead','cancelled')),
+  lane text not null,
+  priority integer not null,
+  order_key integer not null,
+  -- A stateless request has a session of its own that is no conversation, so there is no row for it.
+  session text not null,
+  channel text not null,
+  account text not null,
+  chat text not null,
+  thread text,
+  sender text not null,
+  actor text not null,
+  role text not null check (role in ('owner','user','guest')),
+  source text not null,
+  kind text not null,
+  text text not null,
+  extra text,
+  accepted_at integer not null,
+  not_before integer not null default 0,
+  claim integer not null default 0,
+  generation integer not null default 0,
+  open integer not null default 0,
+  strikes integer not null default 0,
+  strike_kind text check (strike_kind in ('model','tool')),
+  death_step integer not null default 0,
+  started_at integer,
+  finished_at integer,
+  absorbed_by integer references commands (id),
+  absorbed_step integer,
+  outcome text
+) strict;
+-- The session gate: one command of a session runs, waits, or has a half-done turn.
+create unique index commands_session_gate on commands (session)
+  where state in ('running','waiting') or (state = 'queued' and open = 1);
+create index commands_live on commands (state, id) where state in ('queued','running','waiting','absorbed');
+create index commands_by_chat on commands (channel, account, chat, id);
+create index commands_finished on commands (finished_at) where finished_at is not null;
+
+create table steps (
+  command integer not null references commands (id),
+  n integer not null,
+  kind text not null check (kind in ('model','tool')),
+  state text not null check (state in ('intent','done','unknown')),
+  name text not null,
+  call_id text,
+  input_hash text,
+  result text,
+  started_at integer not null,
+  ended_at integer,
+  primary key (command, n)
+) strict, without rowid;
+
+-- The transcript: what the model sees. Row 0 of a command is the person's message.
+create table messages (
+  id integer primary key,
+  session text not null references sessions (key),
+  command integer not null references commands (id),
+  n integer not null,
+  role text not null check (role in ('user','assistant','tool','note')),
+  body text not null,
+  created_at integer not null,
+  unique (command, n)
+) strict;
+create index messages_by_session on messages (session, id);
+
+-- What must reach a person, until it has.
+create table outbox (
+  id integer primary key,
+  chat_key text not null,
+  command integer references commands (id),
+  part integer not null,
+  class text not null check (class in ('answer','notice','failure')),
+  text text not null,
+  extra text,
+  state text not null check (state in ('ready','sending','sent','unknown','failed','held')),
+  generation integer not null,
+  attempts integer not null default 0,
+  created_at integer not null,
+  sent_at integer,
+  ext_id text,
+  reason text
+) strict;
+create unique index outbox_parts on outbox (command, part) where command is not null;
+create index outbox_by_chat on outbox (chat_key, id);
+create index outbox_live on outbox (state, id) where state in ('ready','sending','unknown','held');
+
+-- Privileged actions and refusals, committed before the action (G26).
+create table audit (
+  id integer primary key,
+  at integer not null,
+  actor text not null,
+  action text not null,
+  target text not null,
+  detail text not null
+) strict;
+`;
+
+export const migrations: readonly Migration[] = [{ version: 1, name: "spine", sql: spine }];

@@ -1,0 +1,74 @@
+// Owns: the SQL of sessions: one conversation each.
+import type { Database } from "better-sqlite3";
+import type { SessionKey } from "../kernel/ids.ts";
+import type { Route } from "./commands.ts";
+
+export interface Session {
+  readonly key: SessionKey;
+  readonly agent: string;
+  readonly channel: string;
+  readonly chat: string;
+  readonly createdAt: number;
+  readonly startsAfter: number;
+}
+
+export interface SessionSummary extends Session {
+  readonly messages: number;
+  readonly lastAt: number | undefined;
+}
+
+interface Row {
+  key: string;
+  agent: string;
+  channel: string;
+  chat: string;
+  created_at: number;
+  starts_after: number;
+}
+
+function parse(row: Row): Session {
+  return {
+    key: row.key as SessionKey,
+    agent: row.agent,
+    channel: row.channel,
+    chat: row.chat,
+    createdAt: row.created_at,
+    startsAfter: row.starts_after,
+  };
+}
+
+export function sessionReads(db: Database) {
+  const get = db.prepare("select * from sessions where key = ?");
+  const list = db.prepare(
+    `select s.*, (select count(*) from messages m where m.session = s.key) as messages,
+       (select max(m.created_at) from messages m where m.session = s.key) as last_at
+     from sessions s order by last_at desc, s.created_at desc limit ?`,
+  );
+  return {
+    get(key: SessionKey): Session | undefined {
+      const row = get.get(key);
+      return row === undefined ? undefined : parse(row as Row);
+    },
+    list: (limit: number): SessionSummary[] =>
+      list.all(limit).map((raw) => {
+        const row = raw as Row & { messages: number; last_at: number | null };
+        return { ...parse(row), messages: row.messages, lastAt: row.last_at ?? undefined };
+      }),
+  };
+}
+
+export function sessionWrites(db: Database) {
+  const ensure = db.prepare(
+    `insert into sessions (key, agent, channel, account, chat, thread, created_at) values (?, ?, ?, ?, ?, ?, ?)
+     on conflict (key) do nothing`,
+  );
+  const restart = db.prepare("update sessions set starts_after = ? where key = ?");
+  return {
+    ...sessionReads(db),
+    ensure(key: SessionKey, agent: string, route: Route, now: number): void {
+      ensure.run(key, agent, route.channel, route.account, route.chat, route.thread ?? null, now);
+    },
+    /** From now on the model sees only rows after `seq`. */
+    startAfter: (key: SessionKey, seq: number): boolean => restart.run(seq, key).changes === 1,
+  };
+}

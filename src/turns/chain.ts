@@ -1,0 +1,59 @@
+// Owns: one model call over the chain of backends: attempts, failover, and the one message when nothing is left. Which error
+// class leads where stands in failover.ts. The counters are of this call and are never reset within it (Q5.2).
+import { Aborted } from "../kernel/errors.ts";
+import { type AttemptEnd, attempt, type Reply } from "./attempt.ts";
+import type { Backend, BackendFailure, ModelRequest } from "./backends/port.ts";
+import { exhaustedMessage, type NamedFailure, planNext } from "./failover.ts";
+import type { TurnDeps } from "./turn.ts";
+
+export type ModelEnd =
+  | { readonly ok: true; readonly reply: Reply; readonly backend: string; readonly attempts: number }
+  | { readonly ok: false; readonly message: string; readonly failures: readonly BackendFailure[]; readonly partial: string };
+
+/** Never rejects. Ends early when `signal` aborts. */
+export async function callModel(request: ModelRequest, deps: TurnDeps, signal: AbortSignal): Promise<ModelEnd> {
+  const failures: NamedFailure[] = [];
+  let attempts = 0;
+  let partial = "";
+  for (const backend of deps.backends) {
+    for (let used = 1; ; used += 1) {
+      attempts += 1;
+      deps.emit.start();
+      const end = await tryOnce(backend, request, deps, signal);
+      if (end.ok) return { ok: true, reply: end.reply, backend: backend.name, attempts };
+      // The longest text that a failed attempt streamed is the most that can still be shown.
+      if (end.partial.length > partial.length) partial = end.partial;
+      failures.push({ ...end.failure, backend: backend.name });
+      if (signal.aborted) return { ok: false, message: end.failure.message, failures, partial };
+      const plan = planNext(end.failure, { used, max: deps.limits.attempts, jitter: deps.jitter() });
+      if (plan.kind === "stop") return { ok: false, message: exhaustedMessage(failures), failures, partial };
+      if (plan.kind === "next") break;
+      if (!(await pause(plan.afterMs, deps, signal))) return { ok: false, message: end.failure.message, failures, partial };
+    }
+    deps.log("turn.failover", { from: backend.name, class: failures.at(-1)?.class });
+  }
+  return { ok: false, message: exhaustedMessage(failures), failures, partial };
+}
+
+async function tryOnce(backend: Backend, request: ModelRequest, deps: TurnDeps, signal: AbortSignal): Promise<AttemptEnd> {
+  const started = deps.clock.mono();
+  const end = await attempt(backend, request, signal, { clock: deps.clock, limits: deps.limits, onText: deps.emit.text });
+  deps.log("turn.attempt", {
+    backend: backend.name,
+    ok: end.ok,
+    ...(end.ok ? {} : { class: end.failure.class, status: end.failure.status }),
+    ranMs: Math.round(deps.clock.mono() - started),
+  });
+  return end;
+}
+
+/** False when the wait was ended by the signal. */
+async function pause(ms: number, deps: TurnDeps, signal: AbortSignal): Promise<boolean> {
+  try {
+    await deps.clock.sleep(ms, signal);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof Aborted) return false;
+    throw thrown;
+  }
+}

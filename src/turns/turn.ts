@@ -1,0 +1,167 @@
+// Owns: the loop of a turn: model call, tools, until an answer. It reads no rows and knows no session: what it needs comes
+// in, what it did goes to the journal step by step, and its last step is committed with the command's end.
+import type { Clock } from "../kernel/clock.ts";
+import { Aborted } from "../kernel/errors.ts";
+import type { StepIntent } from "../store/steps.ts";
+import type { Backend, BackendFailure, ModelMessage, ModelRequest, Sampling, ToolCall, ToolSpec } from "./backends/port.ts";
+import { type ModelEnd, callModel } from "./chain.ts";
+import { ClaimLost, type Journal, type StepEnd } from "./journal.ts";
+import { limitText, startLimit, type TurnLimits } from "./limits.ts";
+import { runTool, type Tool, toolSpec } from "./tools/port.ts";
+import { assistantRow, type NewRow, toolRow } from "./transcript.ts";
+
+export interface TurnInput {
+  /** System prompt, transcript and the person's message. */
+  readonly messages: readonly ModelMessage[];
+  /** What the command adds and is not in the transcript yet: it becomes rows with the first finished step. */
+  readonly unwritten: readonly NewRow[];
+  /** Calls of the last assistant message that were never started (after a crash). */
+  readonly pending: readonly ToolCall[];
+  /** The number of the step whose intent the claim has written. */
+  readonly firstStep: number;
+  /** Model calls that this command has finished already. */
+  readonly callsDone: number;
+  /** Tools that the client runs: a call of one ends the turn. */
+  readonly clientTools: readonly ToolSpec[];
+  readonly sampling: Sampling;
+}
+
+export interface TurnDeps {
+  readonly backends: readonly Backend[];
+  /** Read at every step, so that a revocation works at once. */
+  readonly tools: () => readonly Tool[];
+  readonly workspace: string;
+  readonly limits: TurnLimits;
+  /** Most model calls of one turn; the last one gets no tools and must sum up (Q18.1). */
+  readonly iterations: number;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly emit: {
+    readonly start: () => void;
+    readonly text: (delta: string) => void;
+    readonly note: (note: string) => void;
+  };
+  readonly log: (event: "turn.step" | "turn.attempt" | "turn.failover" | "turn.timeout", fields: Record<string, unknown>) => void;
+  readonly jitter: () => number;
+}
+
+export type TurnEnd =
+  | { readonly kind: "answer"; readonly text: string; readonly cut: boolean; readonly last: StepEnd }
+  /** The model calls tools that the client runs. */
+  | { readonly kind: "tool-calls"; readonly text: string; readonly calls: readonly ToolCall[]; readonly last: StepEnd }
+  | { readonly kind: "failed"; readonly message: string; readonly failures: readonly BackendFailure[]; readonly partial: string }
+  /** Stopped from outside; the reason is the signal's. */
+  | { readonly kind: "stopped" }
+  /** The claim is no longer ours: nothing may be written. */
+  | { readonly kind: "fenced" };
+
+/** Works one command off. Never rejects for what backends and tools do. */
+export async function runTurn(input: TurnInput, deps: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
+  const own = new AbortController();
+  const both = AbortSignal.any([signal, own.signal]);
+  const stopLimit = startLimit(deps.clock, deps.limits.turnTimeoutMs, () => {
+    deps.log("turn.timeout", { limit: "turnTimeoutMs" });
+    own.abort("turn-timeout");
+  });
+  try {
+    return await loop(input, deps, both);
+  } catch (thrown) {
+    if (thrown instanceof ClaimLost) return { kind: "fenced" };
+    if (!(thrown instanceof Aborted)) throw thrown;
+    return stoppedOrLate(signal, deps, "");
+  } finally {
+    stopLimit();
+  }
+}
+
+async function loop(input: TurnInput, deps: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
+  const messages = [...input.messages];
+  let unwritten = input.unwritten;
+  let step = input.firstStep;
+  let pending = input.pending;
+  for (let call = input.callsDone + 1; ; call += 1) {
+    step = await runTools(pending, step, messages, deps, signal);
+    const lastCall = call >= deps.iterations;
+    const end = await callModel(modelRequest(messages, input, deps, lastCall), deps, signal);
+    if (!end.ok) return modelFailed(end, signal, deps);
+    const done = modelStep(step, end, unwritten);
+    const { reply } = end;
+    if (reply.calls.length === 0 || lastCall) return answer(reply.text, reply.reason === "length", done, lastCall);
+    if (reply.calls.some((one) => input.clientTools.some((tool) => tool.name === one.name))) {
+      return { kind: "tool-calls", text: reply.text, calls: reply.calls, last: done };
+    }
+    const first = reply.calls[0];
+    if (first === undefined) throw new Error("a reply without calls was handled above");
+    await deps.journal.advance(done, toolIntent(step + 1, first), signal);
+    unwritten = [];
+    messages.push({ role: "assistant", text: reply.text, calls: reply.calls });
+    pending = reply.calls;
+    step += 1;
+  }
+}
+
+/** Runs the calls in order. `step` is the step whose intent is written; answers the model step that follows. */
+async function runTools(
+  calls: readonly ToolCall[],
+  step: number,
+  messages: ModelMessage[],
+  deps: TurnDeps,
+  signal: AbortSignal,
+): Promise<number> {
+  let n = step;
+  for (const [i, call] of calls.entries()) {
+    deps.emit.note(`running ${call.name}`);
+    const started = deps.clock.mono();
+    const result = await runTool(deps.tools(), call, { workspace: deps.workspace, signal }, deps.clock);
+    const ranMs = Math.round(deps.clock.mono() - started);
+    deps.log("turn.step", { step: n, kind: "tool", name: call.name, isError: result.isError, ranMs });
+    const message = { role: "tool", callId: call.id, name: call.name, ...result } as const;
+    const next = calls[i + 1];
+    const ended = { n, kind: "tool", name: call.name, result: { isError: result.isError, ranMs }, rows: [toolRow(message)] } as const;
+    await deps.journal.advance(ended, next === undefined ? modelIntent(n + 1) : toolIntent(n + 1, next), signal);
+    messages.push(message);
+    n += 1;
+  }
+  return n;
+}
+
+export function modelIntent(n: number): StepIntent {
+  return { n, kind: "model", name: "model" };
+}
+
+export function toolIntent(n: number, call: ToolCall): StepIntent {
+  return { n, kind: "tool", name: call.name, callId: call.id };
+}
+
+const SUM_UP =
+  "You have used up the model calls of this turn. Answer now with what you have, without tools, and say what is left undone.";
+
+function modelRequest(messages: readonly ModelMessage[], input: TurnInput, deps: TurnDeps, lastCall: boolean): ModelRequest {
+  if (lastCall) return { messages: [...messages, { role: "system", text: SUM_UP }], tools: [], sampling: input.sampling };
+  const own = deps.tools().map(toolSpec);
+  // A client's tool goes before one of ours with the same name: the client asked for it by that name.
+  const kept = own.filter((tool) => !input.clientTools.some((other) => other.name === tool.name));
+  return { messages, tools: [...kept, ...input.clientTools], sampling: input.sampling };
+}
+
+function modelStep(n: number, end: Extract<ModelEnd, { ok: true }>, unwritten: readonly NewRow[]): StepEnd {
+  const { reply } = end;
+  const rows = [...unwritten, assistantRow(reply.text, reply.calls)];
+  return { n, kind: "model", name: end.backend, result: { ...reply.usage, attempts: end.attempts }, rows };
+}
+
+function answer(text: string, cut: boolean, last: StepEnd, lastCall: boolean): TurnEnd {
+  const shown = text.trim() === "" ? "I used up the model calls of this turn before I had an answer." : text;
+  return { kind: "answer", text: lastCall ? `${shown}\n\n(Stopped at the limit of model calls: budget.iterations.)` : shown, cut, last };
+}
+
+function modelFailed(end: Extract<ModelEnd, { ok: false }>, signal: AbortSignal, deps: TurnDeps): TurnEnd {
+  if (signal.aborted) return stoppedOrLate(signal, deps, end.partial);
+  return { kind: "failed", message: end.message, failures: end.failures, partial: end.partial };
+}
+
+function stoppedOrLate(signal: AbortSignal, deps: TurnDeps, partial: string): TurnEnd {
+  if (signal.reason !== "turn-timeout" && signal.aborted) return { kind: "stopped" };
+  const message = `The turn ${limitText("turnTimeoutMs", deps.limits.turnTimeoutMs)}.`;
+  return { kind: "failed", message, failures: [], partial };
+}

@@ -1,6 +1,7 @@
 // Owns: which way imports may point, and which room may use which package. `npm run check -- imports` reads it.
 // Type-only imports count: a type that points up is a direction error too.
 // test/unit/project/imports.test.ts plants one violation of each rule and sees it reported.
+// @ts-check
 
 /** The rooms from the bottom up. A room imports only itself and rooms before it in this list. */
 export const ROOMS = ["kernel", "settings", "store", "queue", "turns", "agents", "memory", "runbooks", "gateway"];

@@ -1,17 +1,18 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-// bin/laneway in a tree of its own, with a main.ts that reports what it got. An old Node is played by the real one
-// with another version number: `--import` is not passed on to the second process, NODE_OPTIONS is.
+// bin/ in a tree of its own, with a main.ts that reports what it got. An old Node is played by the real one with
+// another version number, which it does not pass on to the second process.
 
 const MAIN = `
 const [what, value] = process.argv.slice(2);
 console.log("main", process.versions.node.split(".")[0] !== "20", what);
+if (what === "path") console.log(process.env["PATH"]?.split(":")[0]);
 if (what === "exit") process.exitCode = Number(value);
 if (what === "die") process.kill(process.pid, "SIGKILL");
 if (what === "serve") {
@@ -20,34 +21,31 @@ if (what === "serve") {
   console.log("ready");
 }
 `;
+const RUNTIME = `node_modules/node-${process.platform}-${process.arch}/bin/node`;
 const OLD = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.0.0" } });`;
 
 let root: string;
 beforeEach(() => {
   root = mkdtempSync(path.join(tmpdir(), "laneway-launcher-"));
-  for (const folder of ["bin", "src", "node_modules/.bin"]) mkdirSync(path.join(root, folder), { recursive: true });
-  copyFileSync(path.resolve("bin/laneway"), path.join(root, "bin/laneway"));
+  for (const folder of ["bin", "src"]) mkdirSync(path.join(root, folder));
+  for (const file of ["bin/laneway", "bin/run.js"]) copyFileSync(path.resolve(file), path.join(root, file));
   writeFileSync(path.join(root, "package.json"), `{ "type": "module" }`);
   writeFileSync(path.join(root, "src/main.ts"), MAIN);
   writeFileSync(path.join(root, "old.mjs"), OLD);
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-function withRuntime(): void {
-  symlinkSync(process.execPath, path.join(root, "node_modules/.bin/node"));
+function withRuntime(file = RUNTIME): void {
+  mkdirSync(path.dirname(path.join(root, file)), { recursive: true });
+  symlinkSync(process.execPath, path.join(root, file));
 }
 
-function launch(args: readonly string[], nodeArgs: readonly string[] = [], nodeOptions = ""): ChildProcess {
-  const command = [...nodeArgs, path.join(root, "bin/laneway"), ...args];
-  return spawn(process.execPath, command, { env: { ...process.env, NODE_OPTIONS: nodeOptions }, stdio: "pipe" });
+function launch(args: readonly string[], nodeArgs: readonly string[] = []): ChildProcess {
+  return spawn(process.execPath, [...nodeArgs, path.join(root, "bin/laneway"), ...args], { stdio: "pipe" });
 }
 
 function launchWithOldNode(...args: string[]): ChildProcess {
-  return launch(args, [playOld()]);
-}
-
-function playOld(): string {
-  return `--import=${path.join(root, "old.mjs")}`;
+  return launch(args, [`--import=${path.join(root, "old.mjs")}`]);
 }
 
 async function outcome(child: ChildProcess) {
@@ -97,9 +95,19 @@ test("a Node that is too old and has no runtime says in one sentence what to ins
   expect(err).toContain("install Node 24");
 });
 
-test("a runtime that is too old itself is refused, not started for ever", async () => {
+test("the runtime is found by its link in .bin too", async () => {
+  withRuntime("node_modules/.bin/node");
+  expect(await outcome(launchWithOldNode("hello"))).toMatchObject({ out: "main true hello\n", code: 0 });
+});
+
+test("what the runtime starts finds the same runtime as node on its PATH", async () => {
   withRuntime();
-  const { out, err, code } = await outcome(launch(["start"], [], playOld()));
-  expect({ out, code }).toEqual({ out: "", code: 1 });
-  expect(err).toContain("too old as well");
+  const { out } = await outcome(launchWithOldNode("path"));
+  expect(out).toContain(`\n${path.join(root, path.dirname(RUNTIME))}\n`);
+});
+
+test("every npm script starts by the launcher, so that it works whatever npm made of .bin", () => {
+  const { scripts }: { scripts: Record<string, string> } = JSON.parse(readFileSync("package.json", "utf8"));
+  const direct = Object.entries(scripts).filter(([, script]) => !/^node bin\/(laneway|run\.js)( |$)/.test(script));
+  expect(direct).toEqual([]);
 });

@@ -1,0 +1,90 @@
+// Owns: from our request to the call options of the AI SDK's model interface. Pure; knows no endpoint.
+import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool, LanguageModelV4Message } from "@ai-sdk/provider";
+import { mendHistory } from "./history.ts";
+import type { ModelMessage, ModelRequest, Sampling, ToolSpec } from "./port.ts";
+
+/** `maxOutputTokens` holds where the request states none. */
+export function v4Options(request: ModelRequest, maxOutputTokens: number | undefined): LanguageModelV4CallOptions {
+  const { sampling } = request;
+  return {
+    prompt: mendHistory(request.messages).map(v4Message),
+    ...(request.tools.length > 0 && { tools: request.tools.map(v4Tool) }),
+    ...withoutAbsent({
+      maxOutputTokens: sampling.maxOutputTokens ?? maxOutputTokens,
+      temperature: sampling.temperature,
+      topP: sampling.topP,
+      seed: sampling.seed,
+      presencePenalty: sampling.presencePenalty,
+      frequencyPenalty: sampling.frequencyPenalty,
+      stopSequences: sampling.stop === undefined || sampling.stop.length === 0 ? undefined : [...sampling.stop],
+      toolChoice: v4ToolChoice(sampling.toolChoice),
+      responseFormat: sampling.responseFormat && { ...sampling.responseFormat },
+    }),
+  };
+}
+
+/** The same object without its absent values: the interface tells absent from undefined. */
+function withoutAbsent<T extends object>(values: T): { [K in keyof T]?: Exclude<T[K], undefined> };
+function withoutAbsent(values: object): object {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
+}
+
+function v4Message(message: ModelMessage): LanguageModelV4Message {
+  switch (message.role) {
+    case "system":
+      return { role: "system", content: message.text };
+    case "user":
+      return { role: "user", content: [{ type: "text", text: message.text }] };
+    case "assistant":
+      return {
+        role: "assistant",
+        content: [
+          ...(message.text === "" ? [] : [{ type: "text" as const, text: message.text }]),
+          ...message.calls.map((call) => ({
+            type: "tool-call" as const,
+            toolCallId: call.id,
+            toolName: call.name,
+            input: inputObject(call.input),
+          })),
+        ],
+      };
+    case "tool":
+      return {
+        role: "tool",
+        content: [
+          {
+            type: "tool-result",
+            toolCallId: message.callId,
+            toolName: message.name,
+            output: { type: message.isError ? "error-text" : "text", value: message.text },
+          },
+        ],
+      };
+    default:
+      return message satisfies never;
+  }
+}
+
+/**
+ * The input of an earlier call as an object, whatever the model once wrote: servers that read it (Ollama, vLLM)
+ * refuse a request whose history holds anything else, and would then refuse this session for ever.
+ */
+function inputObject(json: string): object {
+  if (json.trim() === "") return {};
+  try {
+    const value: unknown = JSON.parse(json);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+  } catch {
+    // Told below.
+  }
+  return { unreadable: json };
+}
+
+function v4Tool(tool: ToolSpec): LanguageModelV4FunctionTool {
+  return { type: "function", name: tool.name, description: tool.description, inputSchema: { ...tool.schema } };
+}
+
+function v4ToolChoice(choice: Sampling["toolChoice"]): LanguageModelV4CallOptions["toolChoice"] {
+  if (choice === undefined) return undefined;
+  return typeof choice === "string" ? { type: choice } : { type: "tool", toolName: choice.tool };
+}

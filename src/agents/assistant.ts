@@ -1,6 +1,5 @@
 // Owns: working a command off as a turn of its agent: what the model gets to see, and what transcript and outbox keep of the
 // end. It is the queue's Runner.
-import { z } from "zod";
 import type { Clock } from "../kernel/clock.ts";
 import { messageOf } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
@@ -91,7 +90,7 @@ async function run(command: Command, deps: AssistantDeps, signal: AbortSignal): 
 
 function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: AssistantDeps): TurnDeps {
   const { events, clock, log, jitter } = deps;
-  const { id, claim } = command;
+  const { id } = command;
   const chat = chatKey(command.route);
   return {
     ...agent,
@@ -99,7 +98,7 @@ function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: As
     clock,
     jitter,
     emit: {
-      start: () => events.emit({ type: "stream.start", id, claim, chatKey: chat }),
+      start: (again) => events.emit({ type: "stream.start", id, chatKey: chat, again }),
       text: (delta) => events.emit({ type: "stream.text", id, chatKey: chat, delta }),
       note: (note) => events.emit({ type: "stream.note", id, chatKey: chat, note }),
     },
@@ -119,7 +118,8 @@ function inputOf(command: Command, agent: AgentView, store: Store): TurnInput {
   const extra = command.extra === undefined ? undefined : completionOf(command);
   const unwritten = own.length === 0 ? rowsOf(command, extra) : [];
   const pending = callsWithoutResult(own);
-  const messages = [system, ...messagesOf([...earlier, ...own, ...unwritten])];
+  const theirs = (extra?.messages ?? []).filter((message) => message.role === "system");
+  const messages = [system, ...theirs, ...messagesOf([...earlier, ...own, ...unwritten])];
   // messagesOf closes open calls for the model; those that are still to be run must stay open.
   if (pending.length > 0) messages.splice(-pending.length);
   const { clientTools = [], sampling = {} } = extra ?? {};
@@ -220,6 +220,3 @@ function tellGivenUp(tx: Tx, command: Command, outcome: Outcome, clock: Clock): 
   if (chatKey(command.route) === chatKey(OWNER_ROUTE)) return;
   addNotice(tx, OWNER_ROUTE, clock, `A message from ${command.route.channel} was given up (command ${command.id}). ${message}`);
 }
-
-/** Checked where the settings are turned into agents; here only so that a wrong row is named. */
-export const agentNameOf = (command: Command): string => z.string().min(1).parse(command.session.split(":")[1]);

@@ -10,6 +10,11 @@ export function sessionKey(agent: string, route: Route): SessionKey {
   return (route.thread === undefined ? base : `${base}:${route.thread}`) as SessionKey;
 }
 
+/** The agent that a session belongs to. */
+export function agentOf(session: SessionKey): string {
+  return session.split(":")[1] ?? "";
+}
+
 /** Characters of transcript per token of context: cautious for code and for scripts other than Latin. */
 const CHARS_PER_TOKEN = 2.5;
 /** The part of the context that the transcript may take; the rest is for the prompt, the tools and the answer. */

@@ -1,17 +1,16 @@
 // Owns: talk to observers (page, log, tests). No event is ever needed for correctness: losing one loses no work.
-import type { ClaimNumber, CommandId, PartId, SessionKey } from "./ids.ts";
+import type { CommandId, SessionKey } from "./ids.ts";
 import type { Stop } from "./clock.ts";
 
 export type CommandState = "queued" | "running" | "waiting" | "absorbed" | "done" | "failed" | "dead" | "cancelled";
 
 export type HostEvent =
   | { type: "command"; id: CommandId; session: SessionKey; chatKey: string; state: CommandState }
-  /** A command's run has begun anew: what was streamed for it before is void. */
-  | { type: "stream.start"; id: CommandId; claim: ClaimNumber; chatKey: string }
+  /** A model call begins. `again`: an earlier try of the same call failed, so what it streamed is void. */
+  | { type: "stream.start"; id: CommandId; chatKey: string; again: boolean }
   | { type: "stream.text"; id: CommandId; chatKey: string; delta: string }
   /** What the turn does now: the name of a tool, or a failover. */
   | { type: "stream.note"; id: CommandId; chatKey: string; note: string }
-  | { type: "part"; id: PartId; chatKey: string }
   | { type: "store.paused" }
   | { type: "store.resumed" };
 

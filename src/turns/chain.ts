@@ -18,7 +18,7 @@ export async function callModel(request: ModelRequest, deps: TurnDeps, signal: A
   for (const backend of deps.backends) {
     for (let used = 1; ; used += 1) {
       attempts += 1;
-      deps.emit.start();
+      deps.emit.start(attempts > 1);
       const end = await tryOnce(backend, request, deps, signal);
       if (end.ok) return { ok: true, reply: end.reply, backend: backend.name, attempts };
       // The longest text that a failed attempt streamed is the most that can still be shown.

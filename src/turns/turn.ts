@@ -37,7 +37,8 @@ export interface TurnDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly emit: {
-    readonly start: () => void;
+    /** A model call begins; `again` when an earlier try of it failed. */
+    readonly start: (again: boolean) => void;
     readonly text: (delta: string) => void;
     readonly note: (note: string) => void;
   };

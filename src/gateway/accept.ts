@@ -1,0 +1,123 @@
+// Owns: accepting an event: one transaction with inbox row, access decision, command and, for a chat command, its effect and
+// reply. Only after it has committed is the sender told. A redelivery finds the earlier command (G2).
+import { createHash } from "node:crypto";
+import { sessionKey } from "../agents/session.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { InvalidInput } from "../kernel/errors.ts";
+import type { Events } from "../kernel/events.ts";
+import type { CommandId, SessionKey } from "../kernel/ids.ts";
+import type { Queue } from "../queue/queue.ts";
+import { chatKey, type NewCommand, type Role, type Route } from "../store/commands.ts";
+import type { EventKey } from "../store/inbox.ts";
+import type { Store, Tx } from "../store/store.ts";
+import { type ChatCommand, type ChatCommandDeps, parseChatCommand, runChatCommand } from "./chat-commands.ts";
+
+/** An event of a channel whose sender is known. */
+export interface Inbound {
+  readonly event: EventKey;
+  /** Hash of the raw body, to recognise a client's own retry. */
+  readonly rawHash: string;
+  readonly route: Route;
+  readonly agent: string;
+  readonly sender: string;
+  readonly actor: string;
+  readonly role: Role;
+  readonly source: string;
+  readonly kind: "message" | "completion";
+  readonly text: string;
+  readonly extra?: string | undefined;
+  /** A stateless request brings a session of its own; otherwise the route decides. */
+  readonly session?: SessionKey | undefined;
+}
+
+export interface Accepted {
+  readonly command: CommandId;
+  /** The event had been accepted before; nothing new was made. */
+  readonly duplicate: boolean;
+}
+
+/** Rejects with QueueFull at a cap, InvalidInput for an unusable text, StoreUnavailable while the disk is full. */
+export type Accept = (inbound: Inbound) => Promise<Accepted>;
+
+interface AcceptDeps {
+  readonly store: Store;
+  readonly queue: Queue;
+  readonly clock: Clock;
+  readonly events: Events;
+  readonly chatCommands: ChatCommandDeps;
+}
+
+/** A person's priority is foreground: it goes before recovered and background work within the ageing bound. */
+const FOREGROUND = 1;
+const MAX_TEXT_CHARS = 100_000;
+
+export function makeAccept(deps: AcceptDeps): Accept {
+  const { store, queue } = deps;
+  return async (inbound) => {
+    const earlier = store.read.inbox.find(inbound.event);
+    if (earlier !== undefined) return { command: earlier, duplicate: true };
+    checkText(inbound);
+    const chatCommand = inbound.kind === "message" ? parseChatCommand(inbound.text) : undefined;
+    if (chatCommand !== undefined) return acceptChatCommand(inbound, chatCommand, deps);
+    const session = inbound.session ?? sessionKey(inbound.agent, inbound.route);
+    const release = queue.reserve(session);
+    try {
+      const accepted = await store.write("accept", (tx) => insert(tx, inbound, session, inbound.kind, deps));
+      if (!accepted.duplicate) queue.offer(accepted.command);
+      return accepted;
+    } finally {
+      release();
+    }
+  };
+}
+
+export function hashOf(raw: string): string {
+  return createHash("sha256").update(raw).digest("base64url");
+}
+
+function checkText({ text, extra }: Inbound): void {
+  if (text.trim() === "" && extra === undefined) throw new InvalidInput("the message is empty");
+  if (text.length > MAX_TEXT_CHARS) {
+    throw new InvalidInput(`the message has ${text.length} characters, at most ${MAX_TEXT_CHARS} are taken`, {
+      hint: "Put it into a file in the workspace and ask about the file.",
+    });
+  }
+}
+
+function insert(
+  tx: Tx,
+  inbound: Inbound,
+  session: SessionKey,
+  kind: NewCommand["kind"],
+  { queue, clock }: AcceptDeps,
+): Accepted {
+  const earlier = tx.inbox.find(inbound.event);
+  if (earlier !== undefined) return { command: earlier, duplicate: true };
+  const now = clock.now();
+  if (kind !== "completion") tx.sessions.ensure(session, inbound.agent, inbound.route, now);
+  const { route, sender, actor, role, source, text, extra } = inbound;
+  const command = queue.insert(tx, {
+    lane: "main",
+    priority: source === "chat" ? FOREGROUND : 0,
+    ...{ session, route, sender, actor, role, source, kind, text, extra },
+    acceptedAt: now,
+  });
+  tx.inbox.insert(inbound.event, inbound.rawHash, command, now);
+  return { command, duplicate: false };
+}
+
+/** A chat command takes effect in its accept transaction, so that `/stop` waits for nothing (G18). */
+async function acceptChatCommand(inbound: Inbound, chatCommand: ChatCommand, deps: AcceptDeps): Promise<Accepted> {
+  const session = sessionKey(inbound.agent, inbound.route);
+  const { accepted, after } = await deps.store.write("accept-control", (tx) => {
+    const made = insert(tx, inbound, session, "control", deps);
+    if (made.duplicate) return { accepted: made, after: () => {} };
+    const { role, actor, route } = inbound;
+    const effect = runChatCommand(tx, chatCommand, { command: made.command, session, route, role, actor }, deps.chatCommands);
+    return { accepted: made, after: effect };
+  });
+  after();
+  const { command } = accepted;
+  deps.events.emit({ type: "command", id: command, session, chatKey: chatKey(inbound.route), state: "done" });
+  return accepted;
+}

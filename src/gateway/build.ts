@@ -1,0 +1,212 @@
+// Owns: the order in which the host is built and taken down. Everything that is started here is stopped here, in reverse.
+import { once } from "node:events";
+import type { Server } from "node:http";
+import { makeAssistant } from "../agents/assistant.ts";
+import { agentOf } from "../agents/session.ts";
+import type { Clock } from "../kernel/clock.ts";
+import type { CrashPoint } from "../kernel/crashpoint.ts";
+import { ConfigError, FencedOff, messageOf } from "../kernel/errors.ts";
+import { type Events, makeEvents } from "../kernel/events.ts";
+import type { Ids } from "../kernel/ids.ts";
+import { type Background, errorFields, type Log, makeBackground } from "../kernel/log.ts";
+import { makeQueue, type Queue } from "../queue/queue.ts";
+import type { HomePaths } from "../settings/home.ts";
+import type { Settings } from "../settings/schema.ts";
+import { deriveKey } from "../settings/token.ts";
+import { openDatabase } from "../store/open.ts";
+import { makeStore, type Store } from "../store/store.ts";
+import { makeAccept } from "./accept.ts";
+import { type Access, makeAccess } from "./access.ts";
+import { type Agents, makeAgents } from "./agents.ts";
+import { makeAssets } from "./assets.ts";
+import { checkHost } from "./checks.ts";
+import { readHostFile, removeHostFile, writeHostFile } from "./host-file.ts";
+import { makeServer } from "./http.ts";
+import { makeLive } from "./live.ts";
+import { makeOpenAiDoor } from "./openai.ts";
+import { hostStatus, readiness, type StaticFacts } from "./status.ts";
+import type { VerbDeps } from "./verbs.ts";
+
+export interface HostOptions {
+  readonly settings: Settings;
+  /** How the settings were found, for status. */
+  readonly settingsFacts: StaticFacts["settings"];
+  readonly paths: HomePaths;
+  readonly token: string;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly crashPoint: CrashPoint;
+  /** Another host has taken over: the process must end with exit 70. */
+  readonly onFenced: (error: FencedOff) => void;
+}
+
+export interface Host {
+  /** As in `http://127.0.0.1:7411`. */
+  readonly address: string;
+  /** A fresh link to the page with a one-time code. */
+  link(): string;
+  /** What an earlier host left behind. */
+  readonly recovered: { readonly requeued: number; readonly dead: number };
+  /** Drains, closes everything and resolves. `ms` bounds the drain. */
+  stop(ms: number): Promise<void>;
+}
+
+const PAGE_FOLDER = new URL("../dashboard/", import.meta.url);
+
+/** Rejects with AlreadyRunning, DataUnusable or ConfigError; nothing is left open then. */
+export async function startHost(options: HostOptions): Promise<Host> {
+  const { paths, clock, log } = options;
+  const startedAt = clock.now();
+  const startedMono = clock.mono();
+  const opened = openDatabase({ db: paths.db, lockDb: paths.lockDb, holder: () => holderOf(paths) });
+  writeHostFile(paths.hostFile, { pid: process.pid, startedAt: new Date(startedAt).toISOString() });
+  const events = makeEvents((thrown) => log.error("event.listener-failed", errorFields(thrown)));
+  const store = makeStore({ opened, clock, log, events, crashPoint: options.crashPoint, onFenced: options.onFenced });
+  try {
+    const host = await assemble(options, { store, events, startedAt, startedMono });
+    log.info("host.ready", { address: host.address, generation: store.generation, tookMs: Math.round(clock.mono() - startedMono) });
+    return host;
+  } catch (thrown) {
+    store.close();
+    removeHostFile(paths.hostFile);
+    throw thrown;
+  }
+}
+
+function holderOf(paths: HomePaths): string | undefined {
+  const other = readHostFile(paths.hostFile);
+  return other === undefined ? undefined : [`pid ${other.pid}`, other.address].filter((part) => part !== undefined).join(", ");
+}
+
+interface Parts {
+  readonly store: Store;
+  readonly events: Events;
+  readonly startedAt: number;
+  readonly startedMono: number;
+}
+
+async function assemble(options: HostOptions, { store, events, startedAt, startedMono }: Parts): Promise<Host> {
+  const { settings, paths, clock, ids, log, version } = options;
+  const background = makeBackground(log);
+  const agents = makeAgents(settings, paths);
+  const queue = makeWorkingQueue({ ...options, store, events, background, agents });
+  const facts: StaticFacts = { version, startedAt, startedMono, settings: options.settingsFacts, ...named(settings, agents) };
+  const describe = () => ({ version, upMs: clock.mono() - startedMono, backends: facts.backends.map(({ name, model }) => `${name} (${model})`) });
+  const accept = makeAccept({ store, queue, clock, events, chatCommands: { queue, clock, describe } });
+  const live = makeLive({ store, events, queue, hello: () => ({ version, agent: "main", ...hello(facts, store) }) });
+  let address = "";
+  let draining = false;
+  const access = makeHostAccess(options, () => Number(new URL(address).port));
+  const link = () => `${address}/#${access.newCode()}`;
+  const verbs: VerbDeps = {
+    ...{ store, queue, clock, events, accept, link },
+    status: () => hostStatus({ store, queue, clock, facts }),
+    doctor: () => checkHost({ store, paths, clock }),
+  };
+  const openai = makeOpenAiDoor({ store, queue, clock, ids, events, background, accept, agents: [...agents.keys()], startedAt });
+  const audit = (action: string, target: string, detail: Record<string, unknown>) => {
+    const entry = { actor: "anonymous", action, target, detail };
+    background("audit", store.write("audit", (tx) => tx.audit.add(entry, clock.now())));
+  };
+  const recovered = await queue.start();
+  const server = makeServer({
+    ...{ access, live, verbs, openai, audit, clock, log },
+    assets: makeAssets(PAGE_FOLDER),
+    readiness: () => readiness({ store, queue }, draining),
+    page: settings.channels.web.enabled,
+  });
+  address = await listen(server, settings.gateway);
+  writeHostFile(paths.hostFile, { pid: process.pid, address, startedAt: new Date(startedAt).toISOString() });
+  return {
+    address,
+    link,
+    recovered: { requeued: recovered.requeued, dead: recovered.dead.length },
+    async stop(ms) {
+      draining = true;
+      await planStop(store, log);
+      await queue.drain(ms);
+      live.stop();
+      await closeServer(server);
+      store.close();
+      removeHostFile(paths.hostFile);
+    },
+  };
+}
+
+interface QueueParts extends HostOptions {
+  readonly store: Store;
+  readonly events: Events;
+  readonly background: Background;
+  readonly agents: Agents;
+}
+
+function makeWorkingQueue({ store, events, background, agents, settings, clock, ids, log }: QueueParts): Queue {
+  // The assistant tells the queue of progress, the queue gives the assistant its work: one of them comes second.
+  const later: { queue?: Queue } = {};
+  const runner = makeAssistant({
+    ...{ store, clock, log, events },
+    agent: (command) => {
+      const agent = agents.get(agentOf(command.session));
+      if (agent === undefined) throw new ConfigError(`there is no agent ${agentOf(command.session)} any more`);
+      return agent;
+    },
+    onProgress: (id, kind) => later.queue?.progressed(id, kind),
+    jitter: ids.fraction,
+  });
+  const { cap, hostCap, maxAgeMs } = settings.queue;
+  // A turn ends within its own grace; the queue waits a little longer before it gives the slot away without it.
+  const abortGraceMs = settings.turns.graceMs + 1_000;
+  const queueSettings = { lanes: settings.lanes, cap, hostCap, maxAgeMs, abortGraceMs };
+  later.queue = makeQueue({ store, clock, log, events, background, runner, settings: () => queueSettings });
+  return later.queue;
+}
+
+function named(settings: Settings, agents: Agents): Pick<StaticFacts, "channels" | "backends"> {
+  const used = new Set([...agents.values()].flatMap((agent) => agent.backends));
+  const backends = [...used].map(({ name, kind, model }) => ({ name, kind, model }));
+  return { channels: [...(settings.channels.web.enabled ? ["web"] : []), "terminal", "api"], backends };
+}
+
+function hello(facts: StaticFacts, store: Store) {
+  const latest = Math.max(store.read.commands.lastId(), store.read.outbox.lastId());
+  return { backends: facts.backends.map(({ name }) => name), generation: store.generation, latest };
+}
+
+function makeHostAccess({ token, settings, clock, ids }: HostOptions, port: () => number): Access {
+  const { allowedHosts, allowedOrigins } = settings.gateway;
+  return makeAccess({ token, cookieKey: deriveKey(token, "cookie"), clock, ids, allowedHosts, allowedOrigins, port });
+}
+
+async function listen(server: Server, { host, port }: Settings["gateway"]): Promise<string> {
+  server.listen(port, host.replace(/^\[|\]$/g, ""));
+  try {
+    await once(server, "listening");
+  } catch (thrown) {
+    throw new ConfigError(`cannot listen on ${host}:${port}: ${messageOf(thrown)}`, {
+      hint: "Set gateway.port to a free port (0 takes any), or stop the program that has it.",
+      cause: thrown,
+    });
+  }
+  const bound = server.address();
+  const boundPort = typeof bound === "object" && bound !== null ? bound.port : port;
+  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+  return `http://${name}:${boundPort}`;
+}
+
+/** Committed before anything is stopped: what this host leaves running takes no strike (G8). */
+async function planStop(store: Store, log: Log): Promise<void> {
+  try {
+    await store.write("plan-stop", (tx) => tx.meta.planStop(store.generation));
+  } catch (thrown) {
+    log.warn("host.stop-not-planned", errorFields(thrown));
+  }
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = once(server, "close");
+  server.close();
+  server.closeAllConnections();
+  await closed;
+}

@@ -1,0 +1,109 @@
+// Owns: what a watcher of a chat is sent: rows by their sequence, resumable, and the passing stream of a running answer.
+// Losing a watcher loses nothing: rows are read again from the last sequence that it had.
+import type { Stop } from "../kernel/clock.ts";
+import type { Events, HostEvent } from "../kernel/events.ts";
+import type { CommandId } from "../kernel/ids.ts";
+import { isFinal } from "../queue/command.ts";
+import type { Queue } from "../queue/queue.ts";
+import { chatKey, type Route } from "../store/commands.ts";
+import type { Store } from "../store/store.ts";
+import { since } from "./timeline.ts";
+
+export interface LiveMessage {
+  readonly event: "item" | "state" | "stream" | "delta" | "note" | "host";
+  readonly data: unknown;
+  /** The row sequence, for messages that a client may resume after. */
+  readonly id?: number;
+}
+
+export interface Live {
+  /** Sends everything after `after`, then what comes. `send` must not throw. */
+  watch(route: Route, after: number, send: (message: LiveMessage) => void): Stop;
+  stop: Stop;
+}
+
+interface LiveDeps {
+  readonly store: Store;
+  readonly events: Events;
+  readonly queue: Queue;
+  readonly hello: () => Record<string, unknown>;
+}
+
+/** Rows of one read; a watcher that has been away for longer gets them in several. */
+const PAGE = 200;
+/** Newest commands whose state a new watcher is told. */
+const STATES = 50;
+
+export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
+  const watchers = new Map<string, Set<(event: HostEvent) => void>>();
+  /** The text so far of each running answer: for those who join while it runs. */
+  const texts = new Map<CommandId, { chat: string; text: string }>();
+
+  const listen = (event: HostEvent) => {
+    if (event.type === "store.paused" || event.type === "store.resumed") return;
+    if (event.type === "stream.start") texts.set(event.id, { chat: event.chatKey, text: "" });
+    if (event.type === "stream.text") {
+      const so = texts.get(event.id);
+      if (so !== undefined) so.text += event.delta;
+    }
+    if (event.type === "command" && event.state !== "running") texts.delete(event.id);
+    for (const tell of watchers.get(event.chatKey) ?? []) tell(event);
+  };
+  const stop = events.on(listen);
+
+  return {
+    watch(route, after, send) {
+      const chat = chatKey(route);
+      let cursor = after;
+      const catchUp = () => {
+        for (;;) {
+          const items = since(store.read, route, cursor, PAGE);
+          for (const item of items) send({ event: "item", id: item.seq, data: item });
+          cursor = items.at(-1)?.seq ?? cursor;
+          if (items.length < PAGE) return;
+        }
+      };
+      const tell = (event: HostEvent) => {
+        if (event.type === "command" && (event.state === "queued" || isFinal(event.state))) catchUp();
+        const message = passing(event, queue);
+        if (message !== undefined) send(message);
+      };
+      send({ event: "host", data: hello() });
+      catchUp();
+      // States change without a new row: whoever was away hears them anew.
+      for (const { id, state } of store.read.commands.ofChat(route, Number.MAX_SAFE_INTEGER, STATES)) {
+        send({ event: "state", data: { command: id, state } });
+      }
+      for (const [id, { chat: of, text }] of texts) {
+        if (of === chat) send({ event: "stream", data: { command: id, text } });
+      }
+      const set = watchers.get(chat) ?? new Set();
+      watchers.set(chat, set.add(tell));
+      return () => {
+        set.delete(tell);
+        if (set.size === 0 && watchers.get(chat) === set) watchers.delete(chat);
+      };
+    },
+    stop,
+  };
+}
+
+/** What has no row: a state, a piece of text, a note. */
+function passing(event: HostEvent, queue: Queue): LiveMessage | undefined {
+  switch (event.type) {
+    case "command": {
+      const position = event.state === "queued" ? queue.position(event.id) : undefined;
+      const place = position === undefined ? {} : { position };
+      return { event: "state", data: { command: event.id, state: event.state, ...place } };
+    }
+    case "stream.start":
+      return { event: "stream", data: { command: event.id, text: "" } };
+    case "stream.text":
+      return { event: "delta", data: { command: event.id, text: event.delta } };
+    case "stream.note":
+      return { event: "note", data: { command: event.id, note: event.note } };
+    case "store.paused":
+    case "store.resumed":
+      return undefined;
+  }
+}

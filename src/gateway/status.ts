@@ -1,0 +1,50 @@
+// Owns: what the host says about itself, to its owner and to supervisors.
+import type { Clock } from "../kernel/clock.ts";
+import type { Queue } from "../queue/queue.ts";
+import type { Store } from "../store/store.ts";
+
+export interface StaticFacts {
+  readonly version: string;
+  readonly startedAt: number;
+  readonly startedMono: number;
+  readonly settings: { readonly state: string; readonly path: string; readonly problem?: string | undefined };
+  readonly channels: readonly string[];
+  readonly backends: readonly { readonly name: string; readonly kind: string; readonly model: string }[];
+}
+
+interface StatusDeps {
+  readonly store: Store;
+  readonly queue: Queue;
+  readonly clock: Clock;
+  readonly facts: StaticFacts;
+}
+
+export function hostStatus({ store, queue, clock, facts }: StatusDeps) {
+  const lanes = queue.lanes();
+  return {
+    version: facts.version,
+    generation: store.generation,
+    pid: process.pid,
+    startedAt: new Date(facts.startedAt).toISOString(),
+    uptimeMs: Math.round(clock.mono() - facts.startedMono),
+    settings: facts.settings,
+    lanes,
+    channels: facts.channels.map((name) => ({ name, state: "up" })),
+    backends: facts.backends.map((backend) => ({ ...backend, state: "ready" })),
+    store: { paused: store.paused() },
+    counts: {
+      queued: lanes.reduce((sum, lane) => sum + lane.queued, 0),
+      running: lanes.reduce((sum, lane) => sum + lane.running, 0),
+      outbox: store.read.outbox.counts(),
+    },
+  };
+}
+
+export type HostStatus = ReturnType<typeof hostStatus>;
+
+/** Ready: it takes messages and works them off. Not merely an open port (G16). Says nothing that a stranger may not know. */
+export function readiness({ store, queue }: { store: Store; queue: Queue }, draining: boolean) {
+  const oldest = queue.lanes().map((lane) => lane.oldestWaitMs ?? 0);
+  const ready = !draining && !store.paused();
+  return { ready, draining, storePaused: store.paused(), oldestWaitMs: Math.max(0, ...oldest) };
+}

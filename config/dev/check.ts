@@ -1,11 +1,14 @@
 // Owns: `npm run check`: every static check by name, all of them run, so that one report names all that fail.
 // `npm run check -- types imports` runs only those. Never changes a file (`npx biome check --write` does).
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { text } from "node:stream/consumers";
 
 const ROOT = path.resolve(import.meta.dirname, "../..");
-const TREES = ["src", "test", "scripts", "config", "vitest.config.ts"];
+const TREES = ["src", "test", "scripts", "config", "vitest.config.ts"].filter((tree) =>
+  existsSync(path.join(ROOT, tree)),
+);
 
 /** Name, then the JavaScript file that the check's package installs as its command, then its arguments. */
 const CHECKS: readonly (readonly [name: string, command: string, ...args: string[]])[] = [

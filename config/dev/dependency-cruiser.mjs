@@ -20,7 +20,7 @@ export const OWNERS = {
   "@hono/node-server": ["gateway/"],
   "better-sqlite3": ["store/"],
   commander: ["main.ts", "cli/"],
-  "fastest-levenshtein": ["settings/"],
+  "fastest-levenshtein": ["settings/", "gateway/"],
   hono: ["gateway/"],
   pino: ["main.ts", "cli/", "kernel/log.ts"],
   "pino-roll": ["main.ts", "cli/"],

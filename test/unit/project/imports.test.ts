@@ -60,7 +60,7 @@ beforeAll(async () => {
   root = mkdtempSync(path.join(tmpdir(), "laneway-imports-"));
   plantTree();
   reported = await cruise();
-});
+}, 60_000);
 afterAll(() => rmSync(root, { recursive: true, force: true }));
 
 function restricted(): string[] {

@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { text } from "node:stream/consumers";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 // bin/ in a tree of its own, with a main.ts that reports what it got. An old Node is played by the real one with
 // another version number, which it does not pass on to the second process.
@@ -23,6 +23,9 @@ if (what === "serve") {
 `;
 const RUNTIME = `node_modules/node-${process.platform}-${process.arch}/bin/node`;
 const OLD = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.0.0" } });`;
+
+// Each test starts two processes, which takes seconds on a loaded machine.
+vi.setConfig({ testTimeout: 60_000 });
 
 let root: string;
 beforeEach(() => {

@@ -1,10 +1,10 @@
 // Owns: the one table of chat commands, the same on every channel. A command runs in the transaction that accepts it; what
 // memory must do follows after the commit.
-import { distance } from "fastest-levenshtein";
 import type { Clock } from "../kernel/clock.ts";
 import type { CommandId, PartId, SessionKey } from "../kernel/ids.ts";
 import { OWNER } from "../queue/lane.ts";
 import type { LaneStatus, Queue } from "../queue/queue.ts";
+import { nearest } from "../settings/known-keys.ts";
 import { chatKey, type Command, type Role, type Route } from "../store/commands.ts";
 import type { Tx } from "../store/store.ts";
 
@@ -85,7 +85,7 @@ function refuse(tx: Tx, name: string, call: Call, deps: ChatCommandDeps): Effect
 }
 
 function unknown(name: string): string {
-  const near = Object.keys(TABLE).find((known) => distance(known, name) <= 2);
+  const near = nearest(name, Object.keys(TABLE));
   const guess = near === undefined ? "" : ` Did you mean /${near}?`;
   return `There is no command /${name}.${guess} /help lists them all.`;
 }

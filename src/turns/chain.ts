@@ -1,17 +1,33 @@
 // Owns: one model call over the chain of backends: attempts, failover, and the one message when nothing is left. Which error
 // class leads where stands in failover.ts. The counters are of this call and are never reset within it (Q5.2).
+import type { Clock } from "../kernel/clock.ts";
 import { Aborted } from "../kernel/errors.ts";
 import { type AttemptEnd, attempt, type Reply } from "./attempt.ts";
 import type { Backend, BackendFailure, ModelRequest } from "./backends/port.ts";
 import { exhaustedMessage, type NamedFailure, planNext } from "./failover.ts";
-import type { TurnDeps } from "./turn.ts";
+import type { TurnLimits } from "./limits.ts";
+
+export interface ChainDeps {
+  /** In the order in which they are asked. */
+  readonly backends: readonly Backend[];
+  readonly limits: TurnLimits;
+  readonly clock: Clock;
+  readonly emit: {
+    /** A model call begins; `again` when an earlier try of it failed. */
+    readonly start: (again: boolean) => void;
+    readonly text: (delta: string) => void;
+  };
+  readonly log: (event: "turn.attempt" | "turn.failover" | "turn.step" | "turn.timeout", fields: Record<string, unknown>) => void;
+  /** A number in [0, 1) that spreads the waits. */
+  readonly jitter: () => number;
+}
 
 export type ModelEnd =
   | { readonly ok: true; readonly reply: Reply; readonly backend: string; readonly attempts: number }
   | { readonly ok: false; readonly message: string; readonly failures: readonly BackendFailure[]; readonly partial: string };
 
 /** Never rejects. Ends early when `signal` aborts. */
-export async function callModel(request: ModelRequest, deps: TurnDeps, signal: AbortSignal): Promise<ModelEnd> {
+export async function callModel(request: ModelRequest, deps: ChainDeps, signal: AbortSignal): Promise<ModelEnd> {
   const failures: NamedFailure[] = [];
   let attempts = 0;
   let partial = "";
@@ -35,7 +51,7 @@ export async function callModel(request: ModelRequest, deps: TurnDeps, signal: A
   return { ok: false, message: exhaustedMessage(failures), failures, partial };
 }
 
-async function tryOnce(backend: Backend, request: ModelRequest, deps: TurnDeps, signal: AbortSignal): Promise<AttemptEnd> {
+async function tryOnce(backend: Backend, request: ModelRequest, deps: ChainDeps, signal: AbortSignal): Promise<AttemptEnd> {
   const started = deps.clock.mono();
   const end = await attempt(backend, request, signal, { clock: deps.clock, limits: deps.limits, onText: deps.emit.text });
   deps.log("turn.attempt", {
@@ -48,7 +64,7 @@ async function tryOnce(backend: Backend, request: ModelRequest, deps: TurnDeps, 
 }
 
 /** False when the wait was ended by the signal. */
-async function pause(ms: number, deps: TurnDeps, signal: AbortSignal): Promise<boolean> {
+async function pause(ms: number, deps: ChainDeps, signal: AbortSignal): Promise<boolean> {
   try {
     await deps.clock.sleep(ms, signal);
     return true;

@@ -1,12 +1,11 @@
 // Owns: the loop of a turn: model call, tools, until an answer. It reads no rows and knows no session: what it needs comes
 // in, what it did goes to the journal step by step, and its last step is committed with the command's end.
-import type { Clock } from "../kernel/clock.ts";
 import { Aborted } from "../kernel/errors.ts";
 import type { StepIntent } from "../store/steps.ts";
-import type { Backend, BackendFailure, ModelMessage, ModelRequest, Sampling, ToolCall, ToolSpec } from "./backends/port.ts";
-import { type ModelEnd, callModel } from "./chain.ts";
+import type { BackendFailure, ModelMessage, ModelRequest, Sampling, ToolCall, ToolSpec } from "./backends/port.ts";
+import { type ChainDeps, callModel, type ModelEnd } from "./chain.ts";
 import { ClaimLost, type Journal, type StepEnd } from "./journal.ts";
-import { limitText, startLimit, type TurnLimits } from "./limits.ts";
+import { limitText, startLimit } from "./limits.ts";
 import { runTool, type Tool, toolSpec } from "./tools/port.ts";
 import { assistantRow, type NewRow, toolRow } from "./transcript.ts";
 
@@ -26,24 +25,14 @@ export interface TurnInput {
   readonly sampling: Sampling;
 }
 
-export interface TurnDeps {
-  readonly backends: readonly Backend[];
+export interface TurnDeps extends ChainDeps {
   /** Read at every step, so that a revocation works at once. */
   readonly tools: () => readonly Tool[];
   readonly workspace: string;
-  readonly limits: TurnLimits;
   /** Most model calls of one turn; the last one gets no tools and must sum up (Q18.1). */
   readonly iterations: number;
   readonly journal: Journal;
-  readonly clock: Clock;
-  readonly emit: {
-    /** A model call begins; `again` when an earlier try of it failed. */
-    readonly start: (again: boolean) => void;
-    readonly text: (delta: string) => void;
-    readonly note: (note: string) => void;
-  };
-  readonly log: (event: "turn.step" | "turn.attempt" | "turn.failover" | "turn.timeout", fields: Record<string, unknown>) => void;
-  readonly jitter: () => number;
+  readonly emit: ChainDeps["emit"] & { readonly note: (note: string) => void };
 }
 
 export type TurnEnd =

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Clock } from "../../kernel/clock.ts";
 import { Aborted, messageOf, ToolError } from "../../kernel/errors.ts";
 import type { ToolCall, ToolSpec } from "../backends/port.ts";
+import { startLimit } from "../limits.ts";
 
 export interface ToolResult {
   readonly text: string;
@@ -22,6 +23,7 @@ export interface Tool<Input = unknown> {
   readonly input: z.ZodType<Input>;
   /** `read` changes nothing; `write` changes the workspace; `external` reaches outside it. */
   readonly effect: "read" | "write" | "external";
+  /** 0 means none. */
   readonly timeoutMs: number;
   /** Throws ToolError for what the model can mend. */
   run(input: Input, context: ToolContext): Promise<string>;
@@ -57,22 +59,22 @@ function failed(text: string): ToolResult {
 }
 
 function parseInput(tool: Tool, json: string): { ok: true; value: unknown } | { ok: false; message: string } {
-  let raw: unknown;
   try {
-    raw = json.trim() === "" ? {} : JSON.parse(json);
+    const parsed = tool.input.safeParse(json.trim() === "" ? {} : JSON.parse(json));
+    if (parsed.success) return { ok: true, value: parsed.data };
+    return { ok: false, message: `The input of ${tool.name} does not fit:\n${z.prettifyError(parsed.error)}` };
   } catch (thrown) {
     return { ok: false, message: `The input of ${tool.name} must be a JSON object: ${messageOf(thrown)}` };
   }
-  const parsed = tool.input.safeParse(raw);
-  if (parsed.success) return { ok: true, value: parsed.data };
-  return { ok: false, message: `The input of ${tool.name} does not fit:\n${z.prettifyError(parsed.error)}` };
 }
 
 async function withTimeout(tool: Tool, input: unknown, context: ToolContext, clock: Clock): Promise<ToolResult> {
   const own = new AbortController();
   const signal = AbortSignal.any([context.signal, own.signal]);
   const ended = Promise.withResolvers<never>();
-  const stop = clock.after(tool.timeoutMs, () => {
+  // A tool that throws before it gives a promise leaves nobody to hear this one.
+  ended.promise.catch(() => {});
+  const stop = startLimit(clock, tool.timeoutMs, () => {
     own.abort("timeout");
     ended.reject(new ToolError(`${tool.name} did not end within ${tool.timeoutMs} ms and was stopped.`));
   });

@@ -23,7 +23,7 @@ export const OWNERS = {
   "fastest-levenshtein": ["settings/", "gateway/"],
   hono: ["gateway/"],
   pino: ["main.ts", "cli/", "kernel/log.ts"],
-  "pino-roll": ["main.ts", "cli/"],
+  "rotating-file-stream": ["main.ts", "cli/"],
   yaml: ["settings/", "runbooks/"],
   zod: ["*"],
 };

@@ -2,9 +2,15 @@
 // process dies. Never open or close the lock file by ordinary file calls: closing any descriptor drops POSIX locks.
 import Database from "better-sqlite3";
 import type { Stop } from "../kernel/clock.ts";
-import { AlreadyRunning, DataUnusable, systemCode } from "../kernel/errors.ts";
+import { AlreadyRunning, DataUnusable, messageOf, systemCode } from "../kernel/errors.ts";
 
-/** Takes the lock at once or throws AlreadyRunning. `holder` tells who has it, for the message. */
+/**
+ * A host keeps the lock all its life, a rival start only for the moments in which SQLite climbs to it. Without a wait two
+ * starts can meet half-way, see each other's half-taken lock and both give up, and a supervisor restarts neither.
+ */
+const RIVAL_WAIT_MS = 250;
+
+/** Takes the lock or throws AlreadyRunning within a moment. `holder` tells who has it, for the message. */
 export function takeLock(file: string, holder: () => string | undefined): Stop {
   const db = openLockFile(file);
   try {
@@ -26,15 +32,15 @@ export function takeLock(file: string, holder: () => string | undefined): Stop {
 
 function openLockFile(file: string): Database.Database {
   try {
-    return new Database(file, { timeout: 0 });
+    return new Database(file, { timeout: RIVAL_WAIT_MS });
   } catch (thrown) {
     throw lockBroken(file, thrown);
   }
 }
 
 function lockBroken(file: string, cause: unknown): DataUnusable {
-  return new DataUnusable(`the lock file ${file} cannot be used`, {
-    hint: "It holds no data: when no Laneway runs on this home, delete it and start again.",
+  return new DataUnusable(`the lock file ${file} cannot be used: ${messageOf(cause)}`, {
+    hint: "Check the disk and the rights of the folder. The file holds no data: when no Laneway runs on this home, it may be deleted.",
     cause,
   });
 }

@@ -4,15 +4,10 @@ import type { Database } from "better-sqlite3";
 import { DataUnusable } from "../kernel/errors.ts";
 import type { Migration } from "./schema.ts";
 
-/** Throws DataUnusable when the data is of a newer version than this program. */
+/** Applies what is missing. Throws as `refuseNewer` does. */
 export function migrate(db: Database, migrations: readonly Migration[]): void {
-  const known = migrations.at(-1)?.version ?? 0;
-  const found = Number(db.pragma("user_version", { simple: true }));
-  if (found > known) {
-    throw new DataUnusable(`the data is of schema ${found}, this program knows schemas up to ${known}`, {
-      hint: "It was written by a newer Laneway: start that version, or restore a backup from before the update.",
-    });
-  }
+  refuseNewer(db, migrations);
+  const found = schemaOf(db);
   for (const migration of migrations) {
     if (migration.version <= found) continue;
     const apply = db.transaction(() => {
@@ -21,4 +16,18 @@ export function migrate(db: Database, migrations: readonly Migration[]): void {
     });
     apply.immediate();
   }
+}
+
+/** Throws DataUnusable when the data is of a newer version than this program. Changes nothing. */
+export function refuseNewer(db: Database, migrations: readonly Migration[]): void {
+  const known = migrations.at(-1)?.version ?? 0;
+  const found = schemaOf(db);
+  if (found <= known) return;
+  throw new DataUnusable(`the data is of schema ${found}, this program knows schemas up to ${known}`, {
+    hint: "It was written by a newer Laneway: start that version, or restore a backup from before the update.",
+  });
+}
+
+function schemaOf(db: Database): number {
+  return Number(db.pragma("user_version", { simple: true }));
 }

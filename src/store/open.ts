@@ -1,14 +1,15 @@
 // Owns: opening the database: lock, file system, pragmas, migrations, generation. After it the process is the one host of
 // its data directory, or it has ended with a clear error.
-import Database from "better-sqlite3";
+
 import { dirname } from "node:path";
+import Database from "better-sqlite3";
 import type { Stop } from "../kernel/clock.ts";
-import { DataUnusable, LanewayError, messageOf, systemCode } from "../kernel/errors.ts";
+import { DataUnusable, LanewayError, messageOf, StoreUnavailable, systemCode } from "../kernel/errors.ts";
 import type { Generation } from "../kernel/ids.ts";
 import { refuseNetworkFileSystem } from "./filesystem.ts";
 import { takeLock } from "./lock.ts";
-import { migrate } from "./migrate.ts";
-import { type Migration, migrations as allMigrations } from "./schema.ts";
+import { migrate, refuseNewer } from "./migrate.ts";
+import { migrations as allMigrations, type Migration } from "./schema.ts";
 
 export interface Opened {
   readonly db: Database.Database;
@@ -26,30 +27,41 @@ interface OpenOptions {
   readonly migrations?: readonly Migration[];
 }
 
-/** Throws AlreadyRunning (75) or DataUnusable (65). */
+/**
+ * Throws AlreadyRunning (75), DataUnusable (65), or StoreUnavailable when the disk is full or broken for now: then the data
+ * is what it was, and a later start can succeed (G14).
+ */
 export function openDatabase(options: OpenOptions): Opened {
+  const migrations = options.migrations ?? allMigrations;
   refuseNetworkFileSystem(dirname(options.db));
   const unlock = takeLock(options.lockDb, options.holder);
   let db: Database.Database | undefined;
   try {
     db = new Database(options.db);
+    // Before anything is written: switching to WAL would change a file that is not ours to change.
+    refuseNewer(db, migrations);
     setPragmas(db);
-    migrate(db, options.migrations ?? allMigrations);
+    migrate(db, migrations);
     const born = raiseGeneration(db);
     assertDurable(db);
     const opened = db;
     return {
       db,
       ...born,
-      close: () => {
-        opened.close();
-        unlock();
-      },
+      close: () => closeBoth(opened, unlock),
     };
   } catch (thrown) {
-    db?.close();
-    unlock();
+    closeBoth(db, unlock);
     throw thrown instanceof LanewayError ? thrown : unusable(options.db, thrown);
+  }
+}
+
+/** The lock goes last, and goes whatever happens. */
+function closeBoth(db: Database.Database | undefined, unlock: Stop): void {
+  try {
+    db?.close();
+  } finally {
+    unlock();
   }
 }
 
@@ -64,8 +76,11 @@ function setPragmas(db: Database.Database): void {
   db.pragma(`journal_size_limit = ${64 * 1024 * 1024}`);
 }
 
-/** Read back after the first write, because only then does the drop to NORMAL show. 2 is FULL (sqlite.org/pragma.html). */
-function assertDurable(db: Database.Database): void {
+/**
+ * Throws DataUnusable unless what is committed is also synced. Read back after the first write, because only then does the
+ * drop to NORMAL show. 2 is FULL (sqlite.org/pragma.html).
+ */
+export function assertDurable(db: Database.Database): void {
   const found = {
     journal_mode: db.pragma("journal_mode", { simple: true }),
     synchronous: db.pragma("synchronous", { simple: true }),
@@ -79,7 +94,9 @@ function assertDurable(db: Database.Database): void {
 
 function raiseGeneration(db: Database.Database): { generation: Generation; plannedStop: boolean } {
   const read = db.prepare("select value from meta where key = ?").pluck();
-  const put = db.prepare("insert into meta (key, value) values (?, ?) on conflict (key) do update set value = excluded.value");
+  const put = db.prepare(
+    "insert into meta (key, value) values (?, ?) on conflict (key) do update set value = excluded.value",
+  );
   const raise = db.transaction(() => {
     const last = Number(read.get("generation") ?? 0);
     const plannedStop = Number(read.get("planned_stop") ?? -1) === last;
@@ -89,10 +106,16 @@ function raiseGeneration(db: Database.Database): { generation: Generation; plann
   return raise.immediate();
 }
 
-function unusable(file: string, thrown: unknown): DataUnusable {
+function unusable(file: string, thrown: unknown): LanewayError {
   const code = systemCode(thrown) ?? "";
+  const message = `the database ${file} cannot be opened: ${messageOf(thrown)}`;
+  if (/^SQLITE_(FULL|IOERR|BUSY|NOMEM|PROTOCOL)/.test(code)) {
+    const hint =
+      "Nothing was deleted. Free space or mend the disk, close other programs that use the file, then start again.";
+    return new StoreUnavailable(message, { hint, cause: thrown });
+  }
   const hint = /CORRUPT|NOTADB/.test(code)
     ? "Keep the file as it is and restore the latest backup into a new home."
     : "Check the disk and the rights of the folder, then start again; nothing was deleted.";
-  return new DataUnusable(`the database ${file} cannot be opened: ${messageOf(thrown)}`, { hint, cause: thrown });
+  return new DataUnusable(message, { hint, cause: thrown });
 }

@@ -47,6 +47,8 @@ export function makeBatch(deps: BatchDeps): Batch {
     savepoint.run();
     try {
       const value = write.run();
+      if (value instanceof Promise)
+        throw new TypeError(`the write "${write.name}" is asynchronous: it would run on outside`);
       release.run();
       return { ok: true, value };
     } catch (error) {
@@ -70,6 +72,14 @@ export function makeBatch(deps: BatchDeps): Batch {
     return results;
   };
 
+  const endTransaction = () => {
+    try {
+      if (db.inTransaction) rollback.run();
+    } catch {
+      // The writers must hear of it in any case. A transaction that stays open makes the next `begin` fail, which comes here again.
+    }
+  };
+
   const flush = () => {
     const writes = waiting;
     if (writes.length === 0) return;
@@ -78,7 +88,7 @@ export function makeBatch(deps: BatchDeps): Batch {
     try {
       results = runAll(writes);
     } catch (thrown) {
-      if (db.inTransaction) rollback.run();
+      endTransaction();
       rejectAll(writes, thrown, deps);
       return;
     }

@@ -1,8 +1,9 @@
 // Owns: the one door to the database. Reads are direct; every write goes through `write`, which groups commits. While the
 // disk cannot be written the store is paused: writes are refused at once, and a probe opens it again by itself (G14).
+
+import { backoffMs } from "../kernel/backoff.ts";
 import type { Clock, Stop } from "../kernel/clock.ts";
 import type { CrashPoint } from "../kernel/crashpoint.ts";
-import { backoffMs } from "../kernel/backoff.ts";
 import { Aborted, type FencedOff, StoreUnavailable } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
 import type { Generation, RowSeq } from "../kernel/ids.ts";
@@ -61,6 +62,7 @@ export interface Store {
    * Runs `fn` in the next commit and resolves with its value after that commit. `fn` is SQL only: it may run in a
    * transaction that is rolled back, so memory changes after the promise resolves, never inside.
    * Rejects with StoreUnavailable when the disk could not be written, or with what `fn` threw; in both cases nothing was kept.
+   * `fn` lets errors of its SQL pass: after some of them SQLite has ended the transaction, and what ran on would be outside it.
    */
   write<T>(name: string, fn: (tx: Tx) => T): Promise<T>;
   /** Resolves at once when writable, else when the disk can be written again. Rejects with Aborted. */
@@ -111,7 +113,7 @@ export function makeStore(deps: StoreDeps): Store {
     },
     close() {
       batch.flush();
-      pause.stop();
+      pause.stop(new StoreUnavailable("the database is closed"));
       deps.opened.close();
     },
   };
@@ -122,13 +124,16 @@ function makePause(deps: StoreDeps, probe: () => Promise<unknown>) {
   const { clock, log, events } = deps;
   let cause: StoreUnavailable | undefined;
   let stopTimer: Stop = () => {};
+  let stopped = false;
   let ended = Promise.withResolvers<void>();
   const tryAgain = (attempt: number) => {
+    if (stopped) return;
     stopTimer = clock.after(backoffMs(PROBE, attempt, 0.5), () => {
       probe().then(end, () => tryAgain(attempt + 1));
     });
   };
   const end = () => {
+    if (stopped) return;
     cause = undefined;
     log.info("store.resumed");
     ended.resolve();
@@ -157,6 +162,11 @@ function makePause(deps: StoreDeps, probe: () => Promise<unknown>) {
         }
       }
     },
-    stop: () => stopTimer(),
+    /** For good: a probe in flight changes nothing any more, and writes are refused with `why`. */
+    stop(why: StoreUnavailable) {
+      stopped = true;
+      cause = why;
+      stopTimer();
+    },
   };
 }

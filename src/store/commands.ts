@@ -142,6 +142,7 @@ export interface Fence {
   readonly generation: Generation;
 }
 
+/** The condition of the index commands_live, word for word: without it SQLite reads the whole history instead. */
 const LIVE = "state in ('queued','running','waiting','absorbed')";
 
 export function commandReads(db: Database) {
@@ -151,8 +152,8 @@ export function commandReads(db: Database) {
   const ofChat = db.prepare(
     "select * from commands where channel = ? and account = ? and chat = ? and thread is ? and id < ? order by id desc limit ?",
   );
-  const queued = db.prepare("select * from commands where state = 'queued' order by id");
-  const running = db.prepare("select * from commands where state in ('running','waiting') order by id");
+  const queued = db.prepare(`select * from commands where ${LIVE} and state = 'queued' order by id`);
+  const running = db.prepare(`select * from commands where ${LIVE} and state in ('running','waiting') order by id`);
   const lastId = db.prepare("select coalesce(max(id), 0) from commands").pluck();
   return {
     get: (id: CommandId): Command | undefined => optional(byId.get(id)),

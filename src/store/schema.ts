@@ -75,6 +75,7 @@ create table commands (
 create unique index commands_session_gate on commands (session)
   where state in ('running','waiting') or (state = 'queued' and open = 1);
 create index commands_live on commands (state, id) where state in ('queued','running','waiting','absorbed');
+create index commands_absorbed on commands (absorbed_by) where absorbed_by is not null;
 create index commands_by_chat on commands (channel, account, chat, id);
 create index commands_finished on commands (finished_at) where finished_at is not null;
 

@@ -41,7 +41,7 @@ export function sessionReads(db: Database) {
   const get = db.prepare("select * from sessions where key = ?");
   const list = db.prepare(
     `select s.*, (select count(*) from messages m where m.session = s.key) as messages,
-       (select max(m.created_at) from messages m where m.session = s.key) as last_at
+       (select m.created_at from messages m where m.session = s.key order by m.id desc limit 1) as last_at
      from sessions s order by last_at desc, s.created_at desc limit ?`,
   );
   return {

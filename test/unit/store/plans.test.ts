@@ -58,3 +58,9 @@ test("removing an old command looks at its own rows only", async () => {
   const plan = planOf(host.opened.db, "delete from commands where id = ?");
   expect(plan.filter((step) => step.startsWith("SCAN"))).toEqual([]);
 });
+
+test("acknowledging parts looks at what waits, not at the history of the chat", async () => {
+  await using host = await openTestStore();
+  const sql = statementsOf(host.opened.db).find((one) => one.startsWith("update outbox set state = 'sent'"));
+  expect(planOf(host.opened.db, sql ?? "")).toEqual([expect.stringContaining("INDEX outbox_live")]);
+});

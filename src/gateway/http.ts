@@ -112,7 +112,11 @@ function events(c: Ctx, { live, clock }: HttpDeps): Response {
   const last = Number(c.req.header("last-event-id") ?? Number.NaN);
   const after = Number.isSafeInteger(last) ? last : (query.after ?? 0);
   return sseResponse(clock, (writer) =>
-    live.watch(pullRoute(query.channel, query.chat), after, ({ event, data, id }) => writer.event(event, data, id)),
+    live.watch(pullRoute(query.channel, query.chat), after, {
+      send: ({ event, data, id }) => writer.event(event, data, id),
+      hasRoom: writer.hasRoom,
+      onRoom: writer.onRoom,
+    }),
   );
 }
 

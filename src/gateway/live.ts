@@ -16,9 +16,17 @@ export interface LiveMessage {
   readonly id?: number;
 }
 
+/** Where a watcher's messages go. Nothing here throws. */
+export interface Reader {
+  send(message: LiveMessage): void;
+  /** False while there is much unread: rows then wait, since they can be read again. */
+  hasRoom(): boolean;
+  onRoom(fill: () => void): void;
+}
+
 export interface Live {
-  /** Sends everything after `after`, then what comes. `send` must not throw. */
-  watch(route: Route, after: number, send: (message: LiveMessage) => void): Stop;
+  /** Sends everything after `after`, as fast as it is read, then what comes. */
+  watch(route: Route, after: number, reader: Reader): Stop;
   stop: Stop;
 }
 
@@ -30,7 +38,7 @@ interface LiveDeps {
 }
 
 /** Rows of one read; a watcher that has been away for longer gets them in several. */
-const PAGE = 200;
+const PAGE = 50;
 /** Newest commands whose state a new watcher is told. */
 const STATES = 50;
 
@@ -52,17 +60,25 @@ export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
   const stop = events.on(listen);
 
   return {
-    watch(route, after, send) {
+    watch(route, after, reader) {
+      const { send } = reader;
       const chat = chatKey(route);
       let cursor = after;
+      let behind = false;
       const catchUp = () => {
-        for (;;) {
+        behind = true;
+        while (reader.hasRoom()) {
           const items = since(store.read, route, cursor, PAGE);
-          for (const item of items) send({ event: "item", id: item.seq, data: item });
-          cursor = items.at(-1)?.seq ?? cursor;
-          if (items.length < PAGE) return;
+          for (const item of items) {
+            if (!reader.hasRoom()) return;
+            send({ event: "item", id: item.seq, data: item });
+            cursor = item.seq;
+          }
+          behind = items.length === PAGE;
+          if (!behind) return;
         }
       };
+      reader.onRoom(() => behind && catchUp());
       const tell = (event: HostEvent) => {
         if (event.type === "command" && (event.state === "queued" || isFinal(event.state))) catchUp();
         const message = passing(event, queue);

@@ -8,17 +8,24 @@ export interface SseWriter {
   /** A raw data line, for protocols with their own words. */
   raw(data: string): void;
   comment(text: string): void;
+  /** False while the reader has much to read: whoever has a choice sends no more until `onRoom`. */
+  hasRoom(): boolean;
+  /** Called whenever the reader asks for more than there is. */
+  onRoom(fill: () => void): void;
   close(): void;
 }
 
 /** A megabyte of unread events means that nobody reads. */
 const MAX_PENDING_BYTES = 1_048_576;
+/** Enough to keep a connection busy, and little beside the megabyte, which what passes live needs for itself. */
+const ROOM_BYTES = 65_536;
 /** Proxies and browsers give up on silence after 30 to 60 s. */
 const KEEP_ALIVE_MS = 25_000;
 
 /** `start` is given the writer and answers what to stop when the reader is gone. */
 export function sseResponse(clock: Clock, start: (writer: SseWriter) => Stop): Response {
   let release: Stop = () => {};
+  let fillRoom: () => void = () => {};
   let closed = false;
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>(
@@ -45,6 +52,10 @@ export function sseResponse(clock: Clock, start: (writer: SseWriter) => Stop): R
           },
           raw: (data) => write(`data: ${data}\n\n`),
           comment: (text) => write(`: ${text}\n\n`),
+          hasRoom: () => !closed && (controller.desiredSize ?? 0) > -ROOM_BYTES,
+          onRoom: (fill) => {
+            fillRoom = fill;
+          },
           close() {
             if (!closed) controller.close();
             end();
@@ -55,6 +66,9 @@ export function sseResponse(clock: Clock, start: (writer: SseWriter) => Stop): R
           stopSource();
         };
         if (closed) release();
+      },
+      pull() {
+        if (!closed) fillRoom();
       },
       cancel() {
         closed = true;

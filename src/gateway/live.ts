@@ -47,14 +47,15 @@ export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
   /** The text so far of each running answer: for those who join while it runs. */
   const texts = new Map<CommandId, { chat: string; text: string }>();
 
+  const keepText = (event: HostEvent) => {
+    if (event.type === "stream.start") texts.set(event.id, { chat: event.chatKey, text: "" });
+    if (event.type === "command" && event.state !== "running") texts.delete(event.id);
+    const soFar = event.type === "stream.text" ? texts.get(event.id) : undefined;
+    if (event.type === "stream.text" && soFar !== undefined) soFar.text += event.delta;
+  };
   const listen = (event: HostEvent) => {
     if (event.type === "store.paused" || event.type === "store.resumed") return;
-    if (event.type === "stream.start") texts.set(event.id, { chat: event.chatKey, text: "" });
-    if (event.type === "stream.text") {
-      const so = texts.get(event.id);
-      if (so !== undefined) so.text += event.delta;
-    }
-    if (event.type === "command" && event.state !== "running") texts.delete(event.id);
+    keepText(event);
     for (const tell of watchers.get(event.chatKey) ?? []) tell(event);
   };
   const stop = events.on(listen);
@@ -63,22 +64,7 @@ export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
     watch(route, after, reader) {
       const { send } = reader;
       const chat = chatKey(route);
-      let cursor = after;
-      let behind = false;
-      const catchUp = () => {
-        behind = true;
-        while (reader.hasRoom()) {
-          const items = since(store.read, route, cursor, PAGE);
-          for (const item of items) {
-            if (!reader.hasRoom()) return;
-            send({ event: "item", id: item.seq, data: item });
-            cursor = item.seq;
-          }
-          behind = items.length === PAGE;
-          if (!behind) return;
-        }
-      };
-      reader.onRoom(() => behind && catchUp());
+      const catchUp = followRows(store, route, after, reader);
       const tell = (event: HostEvent) => {
         if (event.type === "command" && (event.state === "queued" || isFinal(event.state))) catchUp();
         const message = passing(event, queue);
@@ -102,6 +88,29 @@ export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
     },
     stop,
   };
+}
+
+/** Sends the rows after `after`, now and at each later call, and goes on by itself when the reader has room again. */
+function followRows({ read }: Store, route: Route, after: number, reader: Reader): () => void {
+  let cursor = after;
+  let behind = false;
+  const sendPage = () => {
+    const items = since(read, route, cursor, PAGE);
+    for (const item of items) {
+      if (!reader.hasRoom()) return;
+      reader.send({ event: "item", id: item.seq, data: item });
+      cursor = item.seq;
+    }
+    behind = items.length === PAGE;
+  };
+  const catchUp = () => {
+    behind = true;
+    while (behind && reader.hasRoom()) sendPage();
+  };
+  reader.onRoom(() => {
+    if (behind) catchUp();
+  });
+  return catchUp;
 }
 
 /** What has no row: a state, a piece of text, a note. */

@@ -30,6 +30,8 @@ export function makeLogView({ scroller, log, jump, now, on }) {
     jump.hidden = true;
   };
 
+  // So that arrow and page keys can move it.
+  scroller.tabIndex = 0;
   scroller.addEventListener("scroll", () => {
     const top = scroller.scrollTop;
     if (scroller.scrollHeight - top - scroller.clientHeight < NEAR_PX) {

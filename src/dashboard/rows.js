@@ -126,9 +126,10 @@ export function outgoingPlan(entry) {
     button.dataset["key"] = entry.key;
     return button;
   };
+  const at = new Date(entry.at).toISOString();
   return {
     name: `out ${entry.key}`,
-    at: new Date(entry.at).toISOString(),
+    at,
     seq: 0,
     make: () => shell("person waits", "You, not sent yet"),
     update: (shown) =>
@@ -137,7 +138,6 @@ export function outgoingPlan(entry) {
         shown.body.textContent = entry.text;
         shown.root.classList.toggle("bad", entry.state === "refused");
         const buttons = {
-          sending: [],
           retrying: [act("remove", "Do not send")],
           refused: [act("edit", "Edit"), act("remove", "Remove")],
           held: [act("again", "Send now"), act("remove", "Remove")],
@@ -150,8 +150,7 @@ export function outgoingPlan(entry) {
         };
         shown.meta.replaceChildren(
           ...stateNode(words[entry.state]),
-          ...buttons[entry.state],
-          timeNode(new Date(entry.at).toISOString()),
+          ...(entry.state === "sending" ? [timeNode(at)] : buttons[entry.state]),
         );
       }),
   };

@@ -166,13 +166,14 @@ test("a full queue is waited for as the host asks, and later messages keep their
   expect(host.items.map(({ text }) => text)).toEqual(["one", "two"]);
 });
 
-test("a refused message can be taken back to be edited", async () => {
+test("a refused message does not hold up later ones and can be taken back to be edited", async () => {
   const { clock, host, seen, outgoing, conversation, begin } = setUp();
   host.trouble = [failure(413)];
   await begin();
   conversation.send("too long");
+  conversation.send("short");
   await clock.advance(20);
-  expect(seen.unsent).toEqual(["too long (refused)"]);
+  expect(seen).toMatchObject({ texts: ["short"], unsent: ["too long (refused)"] });
   conversation.act("edit", outgoing.list()[0]?.key ?? "");
   await clock.advance(20);
   expect(seen).toMatchObject({ edited: "too long", unsent: [] });

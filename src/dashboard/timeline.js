@@ -120,7 +120,7 @@ export class Timeline {
     this.#order = undefined;
   }
 
-  /** @param {number} command @param {string} state @param {number | undefined} position in the line, 1 is next */
+  /** @param {number} command @param {string} state @param {number | undefined} position how many go before it */
   setState(command, state, position) {
     this.#setState(command, { state, position, tick: this.mark() });
   }

@@ -2,13 +2,14 @@
 
 /**
  * @param {string} state as the host names it; an unknown one is shown as it is
- * @param {number | undefined} position in the line, 1 is next
+ * @param {number | undefined} position how many go before it
  * @returns {string} empty when there is nothing to say
  */
 export function wordsOf(state, position) {
   switch (state) {
     case "queued":
-      return position === undefined || position < 1 ? "Queued" : `Queued, number ${position} in line`;
+      if (position === undefined) return "Queued";
+      return position < 1 ? "Queued, next in line" : `Queued, ${position} ahead`;
     case "running":
       return "Working on it";
     case "waiting":

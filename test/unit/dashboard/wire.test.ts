@@ -37,6 +37,6 @@ test("events of a newer host are ignored", () => {
 test("every state of a command has words, and an unknown one is shown as it is", () => {
   const states = ["queued", "running", "waiting", "absorbed", "failed", "dead", "cancelled"];
   for (const state of states) expect(wordsOf(state, undefined)).toMatch(/^[A-Z]/);
-  expect(wordsOf("queued", 3)).toBe("Queued, number 3 in line");
+  expect([wordsOf("queued", 0), wordsOf("queued", 3)]).toEqual(["Queued, next in line", "Queued, 3 ahead"]);
   expect([wordsOf("done", undefined), wordsOf("resting", undefined)]).toEqual(["", "resting"]);
 });

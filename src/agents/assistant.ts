@@ -7,15 +7,23 @@ import type { CommandId } from "../kernel/ids.ts";
 import type { Log } from "../kernel/log.ts";
 import type { Outcome } from "../queue/command.ts";
 import type { CommandEnd, Runner } from "../queue/runner.ts";
-import { chatKey, type Command, type StepKind } from "../store/commands.ts";
+import { type Command, chatKey, type StepKind } from "../store/commands.ts";
 import type { Step } from "../store/steps.ts";
 import type { Store, Tx } from "../store/store.ts";
 import type { Backend, ModelMessage } from "../turns/backends/port.ts";
 import { type Journal, makeJournal } from "../turns/journal.ts";
 import type { TurnLimits } from "../turns/limits.ts";
 import type { Tool } from "../turns/tools/port.ts";
-import { callsWithoutResult, messagesOf, type NewRow, noteRow, OUTCOME_UNKNOWN, toolRow, userRow } from "../turns/transcript.ts";
-import { modelIntent, runTurn, toolIntent, type TurnDeps, type TurnEnd, type TurnInput } from "../turns/turn.ts";
+import {
+  callsWithoutResult,
+  messagesOf,
+  type NewRow,
+  noteRow,
+  OUTCOME_UNKNOWN,
+  toolRow,
+  userRow,
+} from "../turns/transcript.ts";
+import { modelIntent, runTurn, type TurnDeps, type TurnEnd, type TurnInput, toolIntent } from "../turns/turn.ts";
 import { type Completion, completion } from "./completion.ts";
 import { addNotice, addPart, OWNER_ROUTE } from "./delivery.ts";
 import { systemPrompt } from "./prompt.ts";
@@ -59,10 +67,15 @@ export function makeAssistant(deps: AssistantDeps): Runner {
 function begin(tx: Tx, command: Command, now: number): void {
   const steps = tx.steps.ofCommand(command.id);
   const next = (steps.at(-1)?.n ?? 0) + 1;
-  if (steps.length === 0) return tx.steps.intend(command.id, modelIntent(next), now);
+  if (steps.length === 0) {
+    tx.steps.intend(command.id, modelIntent(next), now);
+    return;
+  }
   tx.steps.inFlightUnknown(command.id, now);
   const rows = tx.messages.ofCommand(command.id);
-  const inFlight = new Set(steps.filter((step) => step.state === "intent" && step.kind === "tool").map((step) => step.callId));
+  const inFlight = new Set(
+    steps.filter((step) => step.state === "intent" && step.kind === "tool").map((step) => step.callId),
+  );
   const missing = callsWithoutResult(rows);
   const unknown = missing.filter((call) => inFlight.has(call.id));
   for (const [i, call] of unknown.entries()) {
@@ -85,7 +98,7 @@ async function run(command: Command, deps: AssistantDeps, signal: AbortSignal): 
     onProgress: (kind) => deps.onProgress(command.id, kind),
   });
   const end = await runTurn(input, turnDeps(command, agent, journal, deps), signal);
-  return endOf(command, end, input, journal, deps.clock);
+  return endOf(command, end, journal, deps.clock);
 }
 
 function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: AssistantDeps): TurnDeps {
@@ -115,12 +128,12 @@ function inputOf(command: Command, agent: AgentView, store: Store): TurnInput {
     return { ...base, messages: [system, ...messages], unwritten: [], pending: [], clientTools, sampling };
   }
   const { earlier, own } = viewOf(store.read, command.session, command.id, agent.contextTokens);
-  const extra = command.extra === undefined ? undefined : completionOf(command);
+  const extra = extraOf(command);
   const unwritten = own.length === 0 ? rowsOf(command, extra) : [];
   const pending = callsWithoutResult(own);
   const theirs = (extra?.messages ?? []).filter((message) => message.role === "system");
   const messages = [system, ...theirs, ...messagesOf([...earlier, ...own, ...unwritten])];
-  // messagesOf closes open calls for the model; those that are still to be run must stay open.
+  // messagesOf has closed the calls that are still to be run: their results come first.
   if (pending.length > 0) messages.splice(-pending.length);
   const { clientTools = [], sampling = {} } = extra ?? {};
   return { ...base, messages, unwritten, pending, clientTools, sampling };
@@ -132,6 +145,10 @@ function rowsOf(command: Command, extra: Completion | undefined): NewRow[] {
   return command.text === "" ? results : [...results, userRow(command.text)];
 }
 
+function extraOf(command: Command): Completion | undefined {
+  return command.extra === undefined ? undefined : completionOf(command);
+}
+
 function completionOf(command: Command): Completion {
   return completion.parse(JSON.parse(command.extra ?? "{}"));
 }
@@ -140,7 +157,7 @@ function modelCallsDone(steps: readonly Step[]): number {
   return steps.filter((step) => step.kind === "model" && step.state === "done").length;
 }
 
-function endOf(command: Command, end: TurnEnd, input: TurnInput, journal: Journal, clock: Clock): CommandEnd {
+function endOf(command: Command, end: TurnEnd, journal: Journal, clock: Clock): CommandEnd {
   switch (end.kind) {
     case "stopped":
     case "fenced":
@@ -162,8 +179,11 @@ function endOf(command: Command, end: TurnEnd, input: TurnInput, journal: Journa
       });
     }
     case "failed": {
-      const outcome: Outcome = { reason: end.failures.length === 0 ? "limit" : "backends-failed", message: end.message };
-      return failedEnd(command, outcome, end.partial, input.unwritten, journal, clock);
+      const outcome: Outcome = {
+        reason: end.failures.length === 0 ? "limit" : "backends-failed",
+        message: end.message,
+      };
+      return failedEnd(command, outcome, end.partial, clock);
     }
   }
 }
@@ -173,22 +193,14 @@ function finished(reason: Outcome["reason"], write: (tx: Tx) => void): CommandEn
 }
 
 /** The person is told, what was streamed is kept and marked, and the transcript says that this message has no answer. */
-function failedEnd(
-  command: Command,
-  outcome: Outcome,
-  partial: string,
-  unwritten: readonly NewRow[],
-  journal: Journal,
-  clock: Clock,
-): CommandEnd {
-  const rows = [...unwritten, noteRow(`No answer: ${outcome.message ?? outcome.reason}`)];
+function failedEnd(command: Command, outcome: Outcome, partial: string, clock: Clock): CommandEnd {
   const message = outcome.message ?? "The message could not be answered.";
   const text = partial.trim() === "" ? message : `${partial}\n\n(Incomplete. ${message})`;
   return {
     state: "failed",
     outcome,
     write: (tx) => {
-      journal.writeRows(tx, rows);
+      leaveNote(tx, command, `No answer: ${message}`, clock.now());
       addPart(tx, command, clock, { class: "failure", text });
     },
   };
@@ -205,11 +217,16 @@ function crashed(command: Command, thrown: unknown, deps: AssistantDeps): Comman
 
 /** A stopped turn stays in the transcript, so that the next one knows of it. A message that was never started leaves nothing. */
 function keepStopped(tx: Tx, command: Command, now: number): void {
-  if (command.kind !== "message" || (command.state === "queued" && !command.open)) return;
+  if (command.state === "queued" && !command.open) return;
+  leaveNote(tx, command, "Stopped before the answer was complete", now);
+}
+
+/** The transcript of a turn without an answer ends with a note, behind what the command added, which stands there once. */
+function leaveNote(tx: Tx, command: Command, note: string, now: number): void {
+  if (command.kind !== "message") return;
   const rows = tx.messages.ofCommand(command.id);
-  const added = [noteRow("Stopped before the answer was complete")];
-  if (rows.length === 0) added.unshift(userRow(command.text));
-  for (const [i, row] of added.entries()) {
+  const added = rows.length === 0 ? rowsOf(command, extraOf(command)) : [];
+  for (const [i, row] of [...added, noteRow(note)].entries()) {
     tx.messages.append(tx.nextSeq(), command.session, command.id, { ...row, n: rows.length + i }, now);
   }
 }
@@ -218,5 +235,10 @@ function tellGivenUp(tx: Tx, command: Command, outcome: Outcome, clock: Clock): 
   const message = outcome.message ?? outcome.reason;
   addPart(tx, command, clock, { class: "failure", text: message });
   if (chatKey(command.route) === chatKey(OWNER_ROUTE)) return;
-  addNotice(tx, OWNER_ROUTE, clock, `A message from ${command.route.channel} was given up (command ${command.id}). ${message}`);
+  addNotice(
+    tx,
+    OWNER_ROUTE,
+    clock,
+    `A message from ${command.route.channel} was given up (command ${command.id}). ${message}`,
+  );
 }

@@ -27,10 +27,8 @@ export interface StepEnd {
 export interface Journal {
   /** Commits the end of the step in flight and the intent of the next. Waits while the disk is full. Rejects with ClaimLost or Aborted. */
   advance(ended: StepEnd, next: StepIntent, signal: AbortSignal): Promise<void>;
-  /** Inside the finish transaction: the end of the last step, and rows that follow it. */
+  /** Inside the finish transaction: the end of the last step with its rows. */
   writeEnd(tx: Tx, ended: StepEnd): void;
-  /** Inside a transaction: rows without a step (a note that the turn failed). */
-  writeRows(tx: Tx, rows: readonly NewRow[]): void;
 }
 
 interface JournalDeps {
@@ -48,7 +46,7 @@ export function makeJournal(deps: JournalDeps): Journal {
   const { store, clock, command } = deps;
   let nextRow = deps.rows;
 
-  const writeRows: Journal["writeRows"] = (tx, rows) => {
+  const writeRows = (tx: Tx, rows: readonly NewRow[]) => {
     if (!deps.keepTranscript) return;
     // The number of a row is only taken for good when the transaction is: see advance.
     let n = nextRow;
@@ -65,7 +63,8 @@ export function makeJournal(deps: JournalDeps): Journal {
 
   const commit = (ended: StepEnd, next: StepIntent) =>
     store.write("step", (tx) => {
-      if (!tx.commands.hold(command)) throw new ClaimLost(`command ${command.id} is no longer held by claim ${command.claim}`);
+      if (!tx.commands.hold(command))
+        throw new ClaimLost(`command ${command.id} is no longer held by claim ${command.claim}`);
       if (command.strikeKind === ended.kind) tx.commands.forgive(command.id);
       writeEnd(tx, ended);
       tx.steps.intend(command.id, next, clock.now());
@@ -73,7 +72,6 @@ export function makeJournal(deps: JournalDeps): Journal {
 
   return {
     writeEnd,
-    writeRows,
     async advance(ended, next, signal) {
       for (;;) {
         try {

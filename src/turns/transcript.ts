@@ -71,6 +71,7 @@ function closeCalls(messages: readonly ModelMessage[]): ModelMessage[] {
     closed.push(message);
     if (message.role === "assistant") missing = [...message.calls];
   }
+  close();
   return closed;
 }
 

@@ -60,7 +60,8 @@ export async function attempt(
     if (event.type === "finish") return fired === undefined ? finished(backend, heard, event, fail) : fail(fired);
     stopQuiet = limit("idleMs");
     if (event.type === "tool-call") heard.calls.push(event.call);
-    if (event.type === "text") {
+    // After a limit or a stop nothing more is shown: the answer is void already.
+    if (event.type === "text" && fired === undefined) {
       heard.text += event.delta;
       deps.onText(event.delta);
     }

@@ -2,6 +2,7 @@
 // in, what it did goes to the journal step by step, and its last step is committed with the command's end.
 import { Aborted } from "../kernel/errors.ts";
 import type { StepIntent } from "../store/steps.ts";
+import type { Reply } from "./attempt.ts";
 import type { BackendFailure, ModelMessage, ModelRequest, Sampling, ToolCall, ToolSpec } from "./backends/port.ts";
 import { type ChainDeps, callModel, type ModelEnd } from "./chain.ts";
 import { ClaimLost, type Journal, type StepEnd } from "./journal.ts";
@@ -39,7 +40,12 @@ export type TurnEnd =
   | { readonly kind: "answer"; readonly text: string; readonly cut: boolean; readonly last: StepEnd }
   /** The model calls tools that the client runs. */
   | { readonly kind: "tool-calls"; readonly text: string; readonly calls: readonly ToolCall[]; readonly last: StepEnd }
-  | { readonly kind: "failed"; readonly message: string; readonly failures: readonly BackendFailure[]; readonly partial: string }
+  | {
+      readonly kind: "failed";
+      readonly message: string;
+      readonly failures: readonly BackendFailure[];
+      readonly partial: string;
+    }
   /** Stopped from outside; the reason is the signal's. */
   | { readonly kind: "stopped" }
   /** The claim is no longer ours: nothing may be written. */
@@ -74,15 +80,12 @@ async function loop(input: TurnInput, deps: TurnDeps, signal: AbortSignal): Prom
     const lastCall = call >= deps.iterations;
     const end = await callModel(modelRequest(messages, input, deps, lastCall), deps, signal);
     if (!end.ok) return modelFailed(end, signal, deps);
-    const done = modelStep(step, end, unwritten);
-    const { reply } = end;
-    if (reply.calls.length === 0 || lastCall) return answer(reply.text, reply.reason === "length", done, lastCall);
-    if (reply.calls.some((one) => input.clientTools.some((tool) => tool.name === one.name))) {
-      return { kind: "tool-calls", text: reply.text, calls: reply.calls, last: done };
-    }
+    const reply = lastCall ? withoutCalls(end.reply) : end.reply;
     const first = reply.calls[0];
-    if (first === undefined) throw new Error("a reply without calls was handled above");
-    await deps.journal.advance(done, toolIntent(step + 1, first), signal);
+    if (first === undefined) return answer(reply, modelStep(step, end, reply, unwritten), lastCall);
+    const theirs = reply.calls.filter((one) => input.clientTools.some((tool) => tool.name === one.name));
+    if (theirs.length > 0) return handedOver(step, end, theirs, unwritten);
+    await deps.journal.advance(modelStep(step, end, reply, unwritten), toolIntent(step + 1, first), signal);
     unwritten = [];
     messages.push({ role: "assistant", text: reply.text, calls: reply.calls });
     pending = reply.calls;
@@ -107,7 +110,13 @@ async function runTools(
     deps.log("turn.step", { step: n, kind: "tool", name: call.name, isError: result.isError, ranMs });
     const message = { role: "tool", callId: call.id, name: call.name, ...result } as const;
     const next = calls[i + 1];
-    const ended = { n, kind: "tool", name: call.name, result: { isError: result.isError, ranMs }, rows: [toolRow(message)] } as const;
+    const ended = {
+      n,
+      kind: "tool",
+      name: call.name,
+      result: { isError: result.isError, ranMs },
+      rows: [toolRow(message)],
+    } as const;
     await deps.journal.advance(ended, next === undefined ? modelIntent(n + 1) : toolIntent(n + 1, next), signal);
     messages.push(message);
     n += 1;
@@ -123,26 +132,49 @@ export function toolIntent(n: number, call: ToolCall): StepIntent {
   return { n, kind: "tool", name: call.name, callId: call.id };
 }
 
+/** As a user message: some models refuse a system message that is not the first. */
 const SUM_UP =
-  "You have used up the model calls of this turn. Answer now with what you have, without tools, and say what is left undone.";
+  "[From the host] You have used up the model calls of this turn. Answer now with what you have, without tools, and say what is left undone.";
 
-function modelRequest(messages: readonly ModelMessage[], input: TurnInput, deps: TurnDeps, lastCall: boolean): ModelRequest {
-  if (lastCall) return { messages: [...messages, { role: "system", text: SUM_UP }], tools: [], sampling: input.sampling };
+function modelRequest(
+  messages: readonly ModelMessage[],
+  input: TurnInput,
+  deps: TurnDeps,
+  lastCall: boolean,
+): ModelRequest {
+  if (lastCall) return { messages: [...messages, { role: "user", text: SUM_UP }], tools: [], sampling: input.sampling };
   const own = deps.tools().map(toolSpec);
   // A client's tool goes before one of ours with the same name: the client asked for it by that name.
   const kept = own.filter((tool) => !input.clientTools.some((other) => other.name === tool.name));
   return { messages, tools: [...kept, ...input.clientTools], sampling: input.sampling };
 }
 
-function modelStep(n: number, end: Extract<ModelEnd, { ok: true }>, unwritten: readonly NewRow[]): StepEnd {
-  const { reply } = end;
-  const rows = [...unwritten, assistantRow(reply.text, reply.calls)];
-  return { n, kind: "model", name: end.backend, result: { ...reply.usage, attempts: end.attempts }, rows };
+type Answered = Extract<ModelEnd, { ok: true }>;
+
+function modelStep(n: number, end: Answered, { text, calls }: Reply, unwritten: readonly NewRow[]): StepEnd {
+  const result = { ...end.reply.usage, attempts: end.attempts };
+  return { n, kind: "model", name: end.backend, result, rows: [...unwritten, assistantRow(text, calls)] };
 }
 
-function answer(text: string, cut: boolean, last: StepEnd, lastCall: boolean): TurnEnd {
-  const shown = text.trim() === "" ? "I used up the model calls of this turn before I had an answer." : text;
-  return { kind: "answer", text: lastCall ? `${shown}\n\n(Stopped at the limit of model calls: budget.iterations.)` : shown, cut, last };
+/** The last call had no tools to call: what it calls all the same is not run, and the transcript does not keep it open. */
+function withoutCalls(reply: Reply): Reply {
+  const isEmpty = reply.text.trim() === "";
+  return {
+    ...reply,
+    calls: [],
+    text: isEmpty ? "I used up the model calls of this turn before I had an answer." : reply.text,
+  };
+}
+
+function answer({ text, reason }: Reply, last: StepEnd, lastCall: boolean): TurnEnd {
+  const shown = lastCall ? `${text}\n\n(Stopped at the limit of model calls: budget.iterations.)` : text;
+  return { kind: "answer", text: shown, cut: reason === "length", last };
+}
+
+/** The client can run only its own tools. Calls of ours in the same reply are left out: the model may ask again. */
+function handedOver(n: number, end: Answered, theirs: readonly ToolCall[], unwritten: readonly NewRow[]): TurnEnd {
+  const last = modelStep(n, end, { ...end.reply, calls: theirs }, unwritten);
+  return { kind: "tool-calls", text: end.reply.text, calls: theirs, last };
 }
 
 function modelFailed(end: Extract<ModelEnd, { ok: false }>, signal: AbortSignal, deps: TurnDeps): TurnEnd {

@@ -28,7 +28,8 @@ export interface DurableResult {
 
 const ROUNDS = 5;
 const ROUND_MS = 800;
-const ANSWER = "An answer of about two hundred characters, which is what a short reply of a model looks like when it ".repeat(2);
+const ANSWER =
+  "An answer of about two hundred characters, which is what a short reply of a model looks like when it ".repeat(2);
 
 /** One result for each number in flight; each is the median of interleaved rounds. */
 export async function benchDurable(inFlights: readonly number[]): Promise<DurableResult[]> {
@@ -86,16 +87,38 @@ function openBare(file: string) {
 function openHost(folder: string) {
   const clock = systemClock();
   const events = makeEvents(() => {});
-  const opened = openDatabase({ db: join(folder, "host.db"), lockDb: join(folder, "lock.db"), holder: () => undefined });
+  const opened = openDatabase({
+    db: join(folder, "host.db"),
+    lockDb: join(folder, "lock.db"),
+    holder: () => undefined,
+  });
   const fail = (error: Error) => {
     throw error;
   };
   const store = makeStore({ opened, clock, log: silentLog, events, crashPoint: noCrashPoint, onFenced: fail });
   const runner = instantRunner(store);
   const many = 1_000;
-  const lanes = { main: many, subagent: 1, cron: 1, "cron-nested": 1, background: 1, nestedTotal: 1, total: many, mainReserved: 1, agingMs: 60_000 };
+  const lanes = {
+    main: many,
+    subagent: 1,
+    cron: 1,
+    "cron-nested": 1,
+    background: 1,
+    nestedTotal: 1,
+    total: many,
+    mainReserved: 1,
+    agingMs: 60_000,
+  };
   const settings = { lanes, cap: 20, hostCap: 100_000, maxAgeMs: 0, abortGraceMs: 1_000 };
-  const queue = makeQueue({ store, clock, log: silentLog, events, background: makeBackground(silentLog), runner, settings: () => settings });
+  const queue = makeQueue({
+    store,
+    clock,
+    log: silentLog,
+    events,
+    background: makeBackground(silentLog),
+    runner,
+    settings: () => settings,
+  });
   const describe = () => ({ version: "bench", upMs: 0, backends: [] });
   const accept = makeAccept({ store, queue, clock, events, chatCommands: { queue, clock, describe } });
   const waiters = new Map<CommandId, () => void>();
@@ -109,7 +132,15 @@ function openHost(folder: string) {
       event: { channel: "web", account: "default", key: String(key) },
       rawHash: "bench",
       route: { channel: "web", account: "default", chat: `chat${chat}`, thread: undefined },
-      ...{ agent: "main", sender: "owner", actor: "owner", role: "owner", source: "chat", kind: "message", text: ANSWER },
+      ...{
+        agent: "main",
+        sender: "owner",
+        actor: "owner",
+        role: "owner",
+        source: "chat",
+        kind: "message",
+        text: ANSWER,
+      },
     });
     await new Promise<void>((resolve) => waiters.set(command, resolve));
     waiters.delete(command);
@@ -143,7 +174,13 @@ function instantRunner(store: ReturnType<typeof makeStore>): Runner {
         state: "done",
         outcome: { reason: "answered" },
         write(tx) {
-          journal.writeEnd(tx, { n: 1, kind: "model", name: "bench", result: { inputTokens: 1, outputTokens: 1 }, rows });
+          journal.writeEnd(tx, {
+            n: 1,
+            kind: "model",
+            name: "bench",
+            result: { inputTokens: 1, outputTokens: 1 },
+            rows,
+          });
           addPart(tx, command, clock, { class: "answer", text: ANSWER });
         },
       };

@@ -1,0 +1,35 @@
+// Owns: `npm run bench`: all figures of docs/performance.md in one run. `--json` prints one object; `--idle MS` sets how long
+// the idle host is watched (60 s by default).
+import { cpus, totalmem } from "node:os";
+import { parseArgs } from "node:util";
+import { benchDurable } from "./durable.ts";
+import { benchHost } from "./host.ts";
+
+const { values } = parseArgs({
+  options: { json: { type: "boolean", default: false }, idle: { type: "string", default: "60000" } },
+});
+
+const durable = await benchDurable([1, 8, 64]);
+const host = await benchHost(Number(values.idle));
+const machine = {
+  cpu: cpus()[0]?.model,
+  cores: cpus().length,
+  memoryGb: Math.round(totalmem() / 2 ** 30),
+  node: process.version,
+};
+
+if (values.json) {
+  console.log(JSON.stringify({ machine, durable, host }));
+} else {
+  const round = (value: number) => Math.round(value * 100) / 100;
+  console.log(`${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, Node ${machine.node}`);
+  console.table(
+    durable.map(({ inFlight, perSecond, barePerSecond, ratio }) => ({
+      "in flight": inFlight,
+      "turns/s": perSecond,
+      "bare loop/s": barePerSecond,
+      ratio: round(ratio),
+    })),
+  );
+  console.table(Object.entries(host).map(([figure, value]) => ({ figure, value: round(value) })));
+}

@@ -1,0 +1,248 @@
+// Owns: killing a real host again and again while people write to it, and then counting: nothing lost, nothing answered twice,
+// parts in order, the database whole.
+import { setTimeout as delay } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { apiClient, type Client, terminalClient, webClient } from "./crash-clients.ts";
+import { type EchoModel, startEchoModel } from "./echo-model.ts";
+import { type HostProcess, settingsFor, startHostProcess, writeSettings } from "./host.ts";
+import { type Seeded, seeded } from "./seeded.ts";
+
+export interface CrashReport {
+  readonly kills: number;
+  /** Kills while at least one answer was being streamed: a run without them proves nothing. */
+  readonly inFlight: number;
+  readonly messages: number;
+  /** Everything that should not be: empty when the guarantees hold. */
+  readonly violations: readonly string[];
+}
+
+interface RunOptions {
+  readonly home: string;
+  readonly seed: number;
+  readonly kills: number;
+  /** A control: after each kill the newest accepted message is removed behind the host's back. The run must notice. */
+  readonly loseInbox?: boolean;
+}
+
+const SETTLE_MS = 60_000;
+/** Messages of one client that wait for their answers. */
+const MOST_OPEN = 5;
+/** Time for which a started host lives before it is killed. */
+const LIFE_MS = { low: 30, high: 500 };
+
+/** Random SIGKILLs under load from three doors (G1, G2, G5, G6, R1). */
+export async function randomKills({ home, seed, kills, loseInbox = false }: RunOptions): Promise<CrashReport> {
+  const random = seeded(seed);
+  const model = await startEchoModel(() => random.between(5, 40));
+  const port = await prepare(home, model);
+  const address = `http://127.0.0.1:${port}`;
+  let host = await startHostProcess(home);
+  const clients = [
+    webClient({ home, address }, "web"),
+    terminalClient({ home, address }, "term"),
+    apiClient({ home, address }, "api"),
+  ];
+  const load = startLoad(clients, random);
+  let inFlight = 0;
+  try {
+    await untilConnected(clients);
+    for (let done = 0; done < kills; done += 1) {
+      if (done > 0) host = await startHostProcess(home);
+      await delay(random.between(LIFE_MS.low, LIFE_MS.high));
+      await untilNobodyIsDoomed(host);
+      if (model.active() > 0) inFlight += 1;
+      await host.kill();
+      if (loseInbox) loseNewest(home);
+    }
+    const sent = await load.stop();
+    const violations = await settleAndCheck(home, clients, sent, model);
+    return { kills, inFlight, messages: sent.length, violations };
+  } finally {
+    await Promise.all(clients.map((client) => client.stop()));
+    await model.stop();
+  }
+}
+
+/** A port of its own for the whole run: the clients must find the host again after each death. */
+async function prepare(home: string, model: EchoModel): Promise<number> {
+  await writeSettings(home, settingsFor(model.baseUrl));
+  const probe = await startHostProcess(home);
+  const port = Number(new URL(probe.address).port);
+  await probe.stop();
+  await writeSettings(home, settingsFor(model.baseUrl, "turns: { graceMs: 500 }", port));
+  return port;
+}
+
+/** A terminal needs a running host to begin with; from then on it lives through every death. */
+async function untilConnected(clients: readonly Client[]): Promise<void> {
+  while (clients.some((client) => client.shown.length === 0)) await delay(20);
+}
+
+function loseNewest(home: string): void {
+  const db = new Database(`${home}/laneway.db`);
+  db.pragma("foreign_keys = OFF");
+  const newest = db.prepare("select max(id) from commands where state in ('queued', 'running')").pluck().get();
+  if (newest !== null) {
+    for (const table of ["steps", "inbox", "messages"])
+      db.prepare(`delete from ${table} where command = ?`).run(newest);
+    db.prepare("delete from commands where id = ?").run(newest);
+  }
+  db.close();
+}
+
+interface Sent {
+  readonly text: string;
+  readonly client: Client;
+}
+
+function startLoad(clients: readonly Client[], random: Seeded) {
+  const sent: Sent[] = [];
+  let stopped = false;
+  const running = clients.map(async (client) => {
+    for (let n = 1; !stopped; n += 1) {
+      const text = `${client.door} message ${n}${random.next() < 0.2 ? " [tool]" : ""} end`;
+      sent.push({ text, client });
+      await client.send(text);
+      await delay(random.between(40, 200));
+      // A person waits for answers too; without this the queue's cap would be what is tested.
+      while (!stopped && client.shown.length < n - MOST_OPEN) await delay(20);
+    }
+  });
+  return {
+    sent,
+    async stop(): Promise<readonly Sent[]> {
+      stopped = true;
+      await Promise.race([Promise.all(running), delay(2_000)]);
+      return sent;
+    },
+  };
+}
+
+/** G1: a kill test never kills the same command three times without a finished step, so a second strike is waited out. */
+async function untilNobodyIsDoomed(host: HostProcess): Promise<void> {
+  for (;;) {
+    const { body } = await host.api("queue.list", { limit: 1_000 });
+    if (!body.commands.some((command: { strikes: number }) => command.strikes >= 2)) return;
+    await delay(20);
+  }
+}
+
+async function settleAndCheck(
+  home: string,
+  clients: readonly Client[],
+  sent: readonly Sent[],
+  model: EchoModel,
+): Promise<string[]> {
+  const host = await startHostProcess(home);
+  await Promise.all(clients.map((client) => client.settled(SETTLE_MS)));
+  await host.stop();
+  return [...checkShown(sent), ...checkRows(home, sent), ...checkRequests(model)];
+}
+
+/** What people saw: each answer once, in the order of the messages of its chat. */
+export function checkShown(sent: readonly Sent[]): string[] {
+  const wrong: string[] = [];
+  for (const client of new Set(sent.map((one) => one.client))) {
+    const expected = sent.filter((one) => one.client === client).map((one) => one.text);
+    const answered = client.shown.map((text) => text.slice(text.indexOf("echo: ") + "echo: ".length).trim());
+    for (const text of expected) {
+      const times = answered.filter((one) => one === text).length;
+      if (times !== 1) wrong.push(`${client.door}: "${text}" was answered ${times} times`);
+    }
+    const order = answered.filter((text) => expected.includes(text));
+    // API requests are open side by side, so their responses may overtake each other; their turns may not (checkRows).
+    if (client.door !== "api" && order.join("|") !== expected.filter((text) => order.includes(text)).join("|")) {
+      wrong.push(`${client.door}: answers came out of order: ${order.join(" | ")}`);
+    }
+  }
+  return wrong;
+}
+
+/** What the database holds, read after the host has stopped. */
+function checkRows(home: string, sent: readonly Sent[]): string[] {
+  const wrong: string[] = [];
+  const db = new Database(`${home}/laneway.db`, { readonly: true });
+  try {
+    const integrity = db.pragma("integrity_check", { simple: true });
+    if (integrity !== "ok") wrong.push(`integrity: ${String(integrity)}`);
+    const commands = db.prepare("select id, state, text from commands where kind = 'message' order by id").all() as {
+      id: number;
+      state: string;
+      text: string;
+    }[];
+    for (const { id, state, text } of commands)
+      if (state !== "done") wrong.push(`command ${id} ("${text}") is ${state}`);
+    for (const { text } of sent) {
+      const rows = commands.filter((command) => command.text === text).length;
+      if (rows !== 1) wrong.push(`"${text}" has ${rows} commands`);
+    }
+    const doubled = db
+      .prepare("select command, count(*) as n from outbox where command is not null group by command having n <> 1")
+      .all();
+    if (doubled.length > 0) wrong.push(`commands with other than one part: ${JSON.stringify(doubled)}`);
+    const users = db.prepare("select session, command from messages where role = 'user' order by id").all() as {
+      session: string;
+      command: number;
+    }[];
+    for (const session of new Set(users.map((row) => row.session))) {
+      const order = users.filter((row) => row.session === session).map((row) => row.command);
+      if (order.some((id, i) => id <= (order[i - 1] ?? 0)))
+        wrong.push(`transcript of ${session} is out of order: ${order.join(" ")}`);
+    }
+  } finally {
+    db.close();
+  }
+  return wrong;
+}
+
+/** What the model saw: no request holds a message twice. */
+function checkRequests(model: EchoModel): string[] {
+  const wrong: string[] = [];
+  for (const messages of model.requests) {
+    const users = messages.filter((message) => message.role === "user").map((message) => message.content);
+    if (new Set(users).size !== users.length) wrong.push(`a request held a message twice: ${users.join(" | ")}`);
+  }
+  return wrong;
+}
+
+export interface PointReport {
+  readonly point: string;
+  /** Whether the host reached the point and died there. */
+  readonly died: boolean;
+  readonly violations: readonly string[];
+}
+
+/** One named point: the host kills itself there, the next host must make it good (R2). */
+export async function crashAtPoint(options: { home: string; point: string; seed: number }): Promise<PointReport> {
+  const random = seeded(options.seed);
+  const model = await startEchoModel(() => random.between(1, 10));
+  const port = await prepare(options.home, model);
+  const address = `http://127.0.0.1:${port}`;
+  const clients = [
+    webClient({ home: options.home, address }, "web"),
+    apiClient({ home: options.home, address }, "api"),
+  ];
+  const first = startHostProcess(options.home, { LANEWAY_CRASH_AT: options.point }).catch(() => undefined);
+  const sent: Sent[] = [];
+  try {
+    // Not awaited: at some points the host dies before it can accept.
+    for (const client of clients) void sendAll(client, sent);
+    const host = await first;
+    const died = host === undefined || (await diedWithin(host, 8_000));
+    if (host !== undefined && !died) await host.stop();
+    return { point: options.point, died, violations: await settleAndCheck(options.home, clients, sent, model) };
+  } finally {
+    await Promise.all(clients.map((client) => client.stop()));
+    await model.stop();
+  }
+}
+
+async function sendAll(client: Client, sent: Sent[]): Promise<void> {
+  const texts = ["one", "two [tool]", "three"].map((text) => `${client.door} ${text} end`);
+  sent.push(...texts.map((text) => ({ text, client })));
+  for (const text of texts) await client.send(text);
+}
+
+async function diedWithin(host: HostProcess, ms: number): Promise<boolean> {
+  return (await Promise.race([host.ended, delay(ms, undefined)])) !== undefined;
+}

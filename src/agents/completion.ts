@@ -18,11 +18,13 @@ const sampling = z.object({
   seed: z.number().int().optional(),
   presencePenalty: z.number().optional(),
   frequencyPenalty: z.number().optional(),
-  toolChoice: z
-    .union([z.enum(["auto", "none", "required"]), z.object({ tool: z.string() })])
-    .optional(),
+  toolChoice: z.union([z.enum(["auto", "none", "required"]), z.object({ tool: z.string() })]).optional(),
   responseFormat: z
-    .object({ type: z.literal("json"), schema: z.record(z.string(), z.unknown()).exactOptional(), name: z.string().exactOptional() })
+    .object({
+      type: z.literal("json"),
+      schema: z.record(z.string(), z.unknown()).exactOptional(),
+      name: z.string().exactOptional(),
+    })
     .optional(),
 });
 

@@ -2,7 +2,7 @@
 // acknowledged its row sequence, and holds back nothing.
 import type { Clock } from "../kernel/clock.ts";
 import type { CommandId, PartId } from "../kernel/ids.ts";
-import { chatKey, type Command, type Route } from "../store/commands.ts";
+import { type Command, chatKey, type Route } from "../store/commands.ts";
 import type { PartClass } from "../store/outbox.ts";
 import type { Tx } from "../store/store.ts";
 

@@ -1,8 +1,8 @@
 // Owns: session keys, and what of a session the model sees.
 import type { CommandId, SessionKey } from "../kernel/ids.ts";
 import type { Route } from "../store/commands.ts";
-import type { Reads } from "../store/store.ts";
 import type { TranscriptRow } from "../store/messages.ts";
+import type { Reads } from "../store/store.ts";
 
 /** `agent:<agent>:<channel>:<account>:<chat>[:<thread>]` */
 export function sessionKey(agent: string, route: Route): SessionKey {

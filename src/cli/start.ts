@@ -41,7 +41,10 @@ export async function start(shell: Shell, options: StartOptions): Promise<ExitCo
 }
 
 /** Without any backend in the settings the first start looks for what is there. */
-async function withBackends(loaded: LoadedSettings, { env, clock }: Shell): Promise<{ settings: Settings; detection: Detection | undefined }> {
+async function withBackends(
+  loaded: LoadedSettings,
+  { env, clock }: Shell,
+): Promise<{ settings: Settings; detection: Detection | undefined }> {
   const { settings } = loaded;
   if (Object.keys(settings.backends).length > 0) return { settings, detection: undefined };
   const detection = await detectBackends({
@@ -90,7 +93,12 @@ function announcement(host: Host, told: Told): string {
   if (told.json) {
     return `${JSON.stringify({ address: host.address, link, settings: told.loaded.state, ...host.recovered })}\n`;
   }
-  const open = ["", `  Open   ${link}`, "", "  The link works once, for ten minutes; `laneway link` prints a new one. In a terminal: `laneway chat`."];
+  const open = [
+    "",
+    `  Open   ${link}`,
+    "",
+    "  The link works once, for ten minutes; `laneway link` prints a new one. In a terminal: `laneway chat`.",
+  ];
   return `${[...settingsLines(told), ...backendLines(told), ...recoveredLines(host), ...open, ...nextStep(told)].join("\n")}\n`;
 }
 
@@ -99,7 +107,10 @@ function settingsLines({ loaded }: Told): string[] {
     case "file":
       return [`Laneway runs with the settings in ${loaded.path}.`];
     case "last-good":
-      return [`The settings in ${loaded.path} are refused, the last good ones are used:`, formatProblems(loaded.problems)];
+      return [
+        `The settings in ${loaded.path} are refused, the last good ones are used:`,
+        formatProblems(loaded.problems),
+      ];
     case "defaults":
       return [`Laneway runs. There is no settings file (${loaded.path}), so it took what it found.`];
   }
@@ -109,13 +120,18 @@ function backendLines({ detection }: Told): string[] {
   if (detection === undefined) return [];
   const { taken, seen } = detection;
   const model = taken.settings.kind === "openai" ? ` (model ${taken.settings.model})` : "";
-  return [`Backend: ${taken.name}${model}, because ${taken.why}.`, ...seen.map((line) => `Also seen, not used: ${line}.`)];
+  return [
+    `Backend: ${taken.name}${model}, because ${taken.why}.`,
+    ...seen.map((line) => `Also seen, not used: ${line}.`),
+  ];
 }
 
 function recoveredLines({ recovered }: Host): string[] {
   const { requeued, dead } = recovered;
   if (requeued + dead === 0) return [];
-  return [`From before: ${requeued} interrupted ${requeued === 1 ? "message goes" : "messages go"} on, ${dead} given up.`];
+  return [
+    `From before: ${requeued} interrupted ${requeued === 1 ? "message goes" : "messages go"} on, ${dead} given up.`,
+  ];
 }
 
 function nextStep({ detection, paths }: Told): string[] {

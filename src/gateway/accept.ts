@@ -113,7 +113,12 @@ async function acceptChatCommand(inbound: Inbound, chatCommand: ChatCommand, dep
     const made = insert(tx, inbound, session, "control", deps);
     if (made.duplicate) return { accepted: made, after: () => {} };
     const { role, actor, route } = inbound;
-    const effect = runChatCommand(tx, chatCommand, { command: made.command, session, route, role, actor }, deps.chatCommands);
+    const effect = runChatCommand(
+      tx,
+      chatCommand,
+      { command: made.command, session, route, role, actor },
+      deps.chatCommands,
+    );
     return { accepted: made, after: effect };
   });
   after();

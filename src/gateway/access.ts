@@ -14,7 +14,12 @@ const MAX_FAILURES = 10;
 const FAILURE_WINDOW_MS = 60_000;
 const MAX_SOURCES = 1_000;
 
-export type Refusal = { readonly status: 400 | 401 | 403 | 421 | 429; readonly code: string; readonly message: string; readonly hint?: string };
+export type Refusal = {
+  readonly status: 400 | 401 | 403 | 421 | 429;
+  readonly code: string;
+  readonly message: string;
+  readonly hint?: string;
+};
 
 export interface AccessRequest {
   readonly url: URL;
@@ -81,7 +86,8 @@ export function makeAccess(deps: AccessDeps): Access {
 
   return {
     screen({ url, host, origin }) {
-      if (!hostAllowed(host, deps)) return refusal(421, "wrong_host", `this host is not known as ${JSON.stringify(host ?? "")}`);
+      if (!hostAllowed(host, deps))
+        return refusal(421, "wrong_host", `this host is not known as ${JSON.stringify(host ?? "")}`);
       if (origin !== undefined && !originAllowed(origin, host, deps.allowedOrigins)) {
         return refusal(403, "wrong_origin", "pages of other origins may not connect");
       }
@@ -107,7 +113,11 @@ export function makeAccess(deps: AccessDeps): Access {
       const expires = codes.get(code);
       if (expires === undefined || expires < clock.now()) {
         brake.failed(source);
-        return { ...UNAUTHORIZED, message: "this link has been used or has expired", hint: "Run `laneway link` for a new one." };
+        return {
+          ...UNAUTHORIZED,
+          message: "this link has been used or has expired",
+          hint: "Run `laneway link` for a new one.",
+        };
       }
       codes.delete(code);
       return { cookie: makeCookie() };
@@ -142,7 +152,10 @@ const LOOPBACK_NAMES = ["127.0.0.1", "[::1]", "localhost"];
 function hostAllowed(host: string | undefined, { allowedHosts, port }: AccessDeps): boolean {
   if (host === undefined) return false;
   const written = host.toLowerCase();
-  return LOOPBACK_NAMES.some((name) => written === `${name}:${port()}`) || allowedHosts.some((name) => name.toLowerCase() === written);
+  return (
+    LOOPBACK_NAMES.some((name) => written === `${name}:${port()}`) ||
+    allowedHosts.some((name) => name.toLowerCase() === written)
+  );
 }
 
 /** Our own page has the origin of the host that it asked for; anything else must stand in the settings, to the letter. */

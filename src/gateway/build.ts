@@ -5,7 +5,7 @@ import { makeAssistant } from "../agents/assistant.ts";
 import { agentOf } from "../agents/session.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { CrashPoint } from "../kernel/crashpoint.ts";
-import { ConfigError, FencedOff, messageOf } from "../kernel/errors.ts";
+import { ConfigError, type FencedOff, messageOf } from "../kernel/errors.ts";
 import { type Events, makeEvents } from "../kernel/events.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { type Background, errorFields, type Log, makeBackground } from "../kernel/log.ts";
@@ -66,7 +66,11 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const store = makeStore({ opened, clock, log, events, crashPoint: options.crashPoint, onFenced: options.onFenced });
   try {
     const host = await assemble(options, { store, events, startedAt, startedMono });
-    log.info("host.ready", { address: host.address, generation: store.generation, tookMs: Math.round(clock.mono() - startedMono) });
+    log.info("host.ready", {
+      address: host.address,
+      generation: store.generation,
+      tookMs: Math.round(clock.mono() - startedMono),
+    });
     return host;
   } catch (thrown) {
     store.close();
@@ -77,7 +81,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
 function holderOf(paths: HomePaths): string | undefined {
   const other = readHostFile(paths.hostFile);
-  return other === undefined ? undefined : [`pid ${other.pid}`, other.address].filter((part) => part !== undefined).join(", ");
+  return other === undefined
+    ? undefined
+    : [`pid ${other.pid}`, other.address].filter((part) => part !== undefined).join(", ");
 }
 
 interface Parts {
@@ -92,8 +98,18 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   const background = makeBackground(log);
   const agents = makeAgents(settings, paths);
   const queue = makeWorkingQueue({ ...options, store, events, background, agents });
-  const facts: StaticFacts = { version, startedAt, startedMono, settings: options.settingsFacts, ...named(settings, agents) };
-  const describe = () => ({ version, upMs: clock.mono() - startedMono, backends: facts.backends.map(({ name, model }) => `${name} (${model})`) });
+  const facts: StaticFacts = {
+    version,
+    startedAt,
+    startedMono,
+    settings: options.settingsFacts,
+    ...named(settings, agents),
+  };
+  const describe = () => ({
+    version,
+    upMs: clock.mono() - startedMono,
+    backends: facts.backends.map(({ name, model }) => `${name} (${model})`),
+  });
   const accept = makeAccept({ store, queue, clock, events, chatCommands: { queue, clock, describe } });
   const live = makeLive({ store, events, queue, hello: () => ({ version, agent: "main", ...hello(facts, store) }) });
   let address = "";
@@ -105,10 +121,23 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
     status: () => hostStatus({ store, queue, clock, facts }),
     doctor: () => checkHost({ store, paths, clock }),
   };
-  const openai = makeOpenAiDoor({ store, queue, clock, ids, events, background, accept, agents: [...agents.keys()], startedAt });
+  const openai = makeOpenAiDoor({
+    store,
+    queue,
+    clock,
+    ids,
+    events,
+    background,
+    accept,
+    agents: [...agents.keys()],
+    startedAt,
+  });
   const audit = (action: string, target: string, detail: Record<string, unknown>) => {
     const entry = { actor: "anonymous", action, target, detail };
-    background("audit", store.write("audit", (tx) => tx.audit.add(entry, clock.now())));
+    background(
+      "audit",
+      store.write("audit", (tx) => tx.audit.add(entry, clock.now())),
+    );
   };
   const recovered = await queue.start();
   const server = makeServer({
@@ -191,7 +220,12 @@ async function listen(server: Server, { host, port }: Settings["gateway"]): Prom
   }
   const bound = server.address();
   const boundPort = typeof bound === "object" && bound !== null ? bound.port : port;
-  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+  const name =
+    host === "0.0.0.0" || host === "::"
+      ? "127.0.0.1"
+      : host.includes(":") && !host.startsWith("[")
+        ? `[${host}]`
+        : host;
   return `http://${name}:${boundPort}`;
 }
 

@@ -5,7 +5,7 @@ import type { CommandId, PartId, SessionKey } from "../kernel/ids.ts";
 import { OWNER } from "../queue/lane.ts";
 import type { LaneStatus, Queue } from "../queue/queue.ts";
 import { nearest } from "../settings/known-keys.ts";
-import { chatKey, type Command, type Role, type Route } from "../store/commands.ts";
+import { type Command, chatKey, type Role, type Route } from "../store/commands.ts";
 import type { Tx } from "../store/store.ts";
 
 export interface ChatCommandDeps {
@@ -155,6 +155,8 @@ function settle(stopped: readonly Command[], { queue }: ChatCommandDeps): void {
 function stoppedText(stopped: readonly Command[]): string {
   const running = stopped.filter((command) => command.state !== "queued").length;
   const waiting = stopped.length - running;
-  const parts = [running > 0 ? `${running} running` : "", waiting > 0 ? `${waiting} waiting` : ""].filter((part) => part !== "");
+  const parts = [running > 0 ? `${running} running` : "", waiting > 0 ? `${waiting} waiting` : ""].filter(
+    (part) => part !== "",
+  );
   return `Stopped: ${parts.join(", ")}.`;
 }

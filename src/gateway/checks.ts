@@ -37,6 +37,7 @@ function freeSpace(paths: HomePaths): Check {
 
 function undelivered(store: Store, clock: Clock): Check {
   const old = store.read.outbox.live(1_000).filter((part) => clock.now() - part.createdAt > OLD_PART_MS);
-  const detail = old.length === 0 ? "nothing old" : `${old.length} parts wait for more than a day (laneway outbox list)`;
+  const detail =
+    old.length === 0 ? "nothing old" : `${old.length} parts wait for more than a day (laneway outbox list)`;
   return { name: "outbox", ok: old.length === 0, detail };
 }

@@ -175,7 +175,11 @@ function failure(c: Ctx, thrown: unknown, log: Log): Response {
   const status = STATUS[known?.code ?? ""] ?? 500;
   if (known === undefined || status === 500) log.error("http.failed", { path: c.req.path, ...errorFields(thrown) });
   if (status === 429 || status === 503) c.header("retry-after", RETRY_AFTER_S);
-  const refusal = known ?? { code: "internal", message: "Laneway failed on this request; its log says why", hint: undefined };
+  const refusal = known ?? {
+    code: "internal",
+    message: "Laneway failed on this request; its log says why",
+    hint: undefined,
+  };
   if (c.req.path.startsWith("/v1/")) return c.json(openAiError(refusal), status);
   return refuse(c, { ...withHint(refusal), status });
 }

@@ -4,7 +4,11 @@ import { z } from "zod";
 import type { Completion } from "../agents/completion.ts";
 import { InvalidInput, messageOf } from "../kernel/errors.ts";
 
-const textPart = z.object({ type: z.enum(["text", "refusal"]), text: z.string().optional(), refusal: z.string().optional() });
+const textPart = z.object({
+  type: z.enum(["text", "refusal"]),
+  text: z.string().optional(),
+  refusal: z.string().optional(),
+});
 const otherPart = z.object({ type: z.string() }).loose();
 const content = z.union([z.string(), z.array(z.union([textPart, otherPart])), z.null()]).optional();
 
@@ -45,7 +49,10 @@ const request = z.object({
   n: z.literal(1, "only one choice is made (n = 1)").nullish(),
   tools: z.array(tool).max(128).nullish(),
   tool_choice: z
-    .union([z.enum(["auto", "none", "required"]), z.object({ type: z.literal("function"), function: z.object({ name: z.string() }) })])
+    .union([
+      z.enum(["auto", "none", "required"]),
+      z.object({ type: z.literal("function"), function: z.object({ name: z.string() }) }),
+    ])
     .nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
@@ -81,7 +88,8 @@ export function parseRequest(raw: string): ParsedRequest {
   const wire = parsed.data;
   const messages = wire.messages.map((one, i) => fromWire(one, wire.messages.slice(0, i)));
   const last = messages.at(-1);
-  if (last?.role === "assistant") throw new InvalidInput("the last message is the assistant's; expected a user message or a tool result");
+  if (last?.role === "assistant")
+    throw new InvalidInput("the last message is the assistant's; expected a user message or a tool result");
   return {
     model: wire.model,
     stream: wire.stream === true,
@@ -92,7 +100,11 @@ export function parseRequest(raw: string): ParsedRequest {
 }
 
 function toolsOf(wire: WireRequest): Completion["clientTools"] {
-  return (wire.tools ?? []).map(({ function: { name, description, parameters } }) => ({ name, description, schema: parameters }));
+  return (wire.tools ?? []).map(({ function: { name, description, parameters } }) => ({
+    name,
+    description,
+    schema: parameters,
+  }));
 }
 
 function fromWire(wire: WireMessage, before: readonly WireMessage[]): Completion["messages"][number] {
@@ -104,11 +116,21 @@ function fromWire(wire: WireMessage, before: readonly WireMessage[]): Completion
     case "user":
       return { role: "user", text };
     case "assistant": {
-      const calls = (wire.tool_calls ?? []).map((call) => ({ id: call.id, name: call.function.name, input: call.function.arguments }));
+      const calls = (wire.tool_calls ?? []).map((call) => ({
+        id: call.id,
+        name: call.function.name,
+        input: call.function.arguments,
+      }));
       return { role: "assistant", text, calls };
     }
     case "tool":
-      return { role: "tool", callId: wire.tool_call_id, name: nameOfCall(wire.tool_call_id, before), text, isError: false };
+      return {
+        role: "tool",
+        callId: wire.tool_call_id,
+        name: nameOfCall(wire.tool_call_id, before),
+        text,
+        isError: false,
+      };
   }
 }
 
@@ -142,7 +164,10 @@ function samplingOf(wire: WireRequest): Completion["sampling"] {
     seed: wire.seed ?? undefined,
     presencePenalty: wire.presence_penalty ?? undefined,
     frequencyPenalty: wire.frequency_penalty ?? undefined,
-    toolChoice: typeof wire.tool_choice === "object" && wire.tool_choice !== null ? { tool: wire.tool_choice.function.name } : (wire.tool_choice ?? undefined),
+    toolChoice:
+      typeof wire.tool_choice === "object" && wire.tool_choice !== null
+        ? { tool: wire.tool_choice.function.name }
+        : (wire.tool_choice ?? undefined),
     responseFormat: formatOf(wire.response_format),
   };
 }

@@ -10,7 +10,7 @@ import type { Background } from "../kernel/log.ts";
 import { isFinal } from "../queue/command.ts";
 import { OWNER } from "../queue/lane.ts";
 import type { Queue } from "../queue/queue.ts";
-import { chatKey, type Command, type Route } from "../store/commands.ts";
+import { type Command, chatKey, type Route } from "../store/commands.ts";
 import type { Store } from "../store/store.ts";
 import { type Accept, hashOf, type Inbound } from "./accept.ts";
 import { type ParsedRequest, parseRequest } from "./openai-request.ts";
@@ -49,14 +49,32 @@ class NoAnswer extends LanewayError {
 }
 
 /** OpenAI's shape of an error, and what to do about it. */
-export function openAiError({ code, message, hint }: { code: string; message: string; hint?: string | undefined }): unknown {
-  const type = code === "queue_full" ? "rate_limit_error" : code === "unauthorized" ? "authentication_error" : "invalid_request_error";
+export function openAiError({
+  code,
+  message,
+  hint,
+}: {
+  code: string;
+  message: string;
+  hint?: string | undefined;
+}): unknown {
+  const type =
+    code === "queue_full"
+      ? "rate_limit_error"
+      : code === "unauthorized"
+        ? "authentication_error"
+        : "invalid_request_error";
   return { error: { message, type, param: null, code, ...(hint === undefined ? {} : { hint }) } };
 }
 
 export function makeOpenAiDoor(deps: DoorDeps): OpenAiDoor {
   const names = ["laneway", ...deps.agents.map((agent) => `laneway/${agent}`)];
-  const entry = (id: string) => ({ id, object: "model", created: Math.floor(deps.startedAt / 1_000), owned_by: "laneway" });
+  const entry = (id: string) => ({
+    id,
+    object: "model",
+    created: Math.floor(deps.startedAt / 1_000),
+    owned_by: "laneway",
+  });
   const agentOf = (model: string) => {
     if (!names.includes(model)) {
       throw new NotFound(`there is no model ${JSON.stringify(model)}`, { hint: `Models here: ${names.join(", ")}.` });
@@ -74,7 +92,13 @@ export function makeOpenAiDoor(deps: DoorDeps): OpenAiDoor {
       const inbound = inboundOf(parsed, raw, header, agentOf(parsed.model), deps);
       const earlier = earlierRetry(inbound, header, deps);
       const accepted = earlier === undefined ? await deps.accept(inbound) : { command: earlier, duplicate: true };
-      const call: Call = { ...deps, id: accepted.command, joined: accepted.duplicate, parsed, stateless: inbound.kind === "completion" };
+      const call: Call = {
+        ...deps,
+        id: accepted.command,
+        joined: accepted.duplicate,
+        parsed,
+        stateless: inbound.kind === "completion",
+      };
       return parsed.stream ? streamed(call) : await whole(call, signal);
     },
   };
@@ -86,16 +110,29 @@ function inboundOf(parsed: ParsedRequest, raw: string, header: Header, agent: st
     throw new InvalidInput(`x-laneway-session must be letters, digits, . _ and -, got ${JSON.stringify(named)}`);
   }
   const idempotency = header("idempotency-key");
-  const route: Route = { channel: CHANNEL, account: "default", chat: named ?? `once-${ids.random()}`, thread: undefined };
+  const route: Route = {
+    channel: CHANNEL,
+    account: "default",
+    chat: named ?? `once-${ids.random()}`,
+    thread: undefined,
+  };
   return {
-    event: { channel: CHANNEL, account: agent, key: idempotency === undefined ? `once:${ids.random()}` : `idem:${idempotency}` },
+    event: {
+      channel: CHANNEL,
+      account: agent,
+      key: idempotency === undefined ? `once:${ids.random()}` : `idem:${idempotency}`,
+    },
     rawHash: hashOf(`${named ?? ""}\n${raw}`),
     ...{ route, agent, sender: OWNER, actor: OWNER, role: "owner", source: CHANNEL },
     ...(named === undefined ? statelessPart(parsed, agent, route) : sessionPart(parsed)),
   };
 }
 
-function statelessPart(parsed: ParsedRequest, agent: string, route: Route): Pick<Inbound, "kind" | "text" | "extra" | "session"> {
+function statelessPart(
+  parsed: ParsedRequest,
+  agent: string,
+  route: Route,
+): Pick<Inbound, "kind" | "text" | "extra" | "session"> {
   const extra = JSON.stringify(parsed.completion);
   return { kind: "completion", text: parsed.lastText.slice(0, 200), extra, session: sessionKey(agent, route) };
 }
@@ -103,10 +140,16 @@ function statelessPart(parsed: ParsedRequest, agent: string, route: Route): Pick
 /** Of the client's history only what is new: its last message, or the results of the tools that it ran. */
 function sessionPart({ completion, lastText }: ParsedRequest): Pick<Inbound, "kind" | "text" | "extra"> {
   const from = completion.messages.findLastIndex((message) => message.role === "assistant" || message.role === "user");
-  const results = lastText === "" ? completion.messages.slice(from + 1).filter((message) => message.role === "tool") : [];
+  const results =
+    lastText === "" ? completion.messages.slice(from + 1).filter((message) => message.role === "tool") : [];
   const system = completion.messages.filter((message) => message.role === "system");
-  if (lastText === "" && results.length === 0) throw new InvalidInput("expected a user message or tool results at the end");
-  return { kind: "message", text: lastText, extra: JSON.stringify({ ...completion, messages: [...system, ...results] }) };
+  if (lastText === "" && results.length === 0)
+    throw new InvalidInput("expected a user message or tool results at the end");
+  return {
+    kind: "message",
+    text: lastText,
+    extra: JSON.stringify({ ...completion, messages: [...system, ...results] }),
+  };
 }
 
 /** The command that a client library's own retry repeats; one that ended only because its client had gone does not count. */
@@ -146,13 +189,23 @@ function answerOf(command: Command, { store, stateless }: Call): Answer {
   // A chat command's reply has no figures.
   const extra = partExtra.parse(part.extra === undefined ? { finish: "stop", usage: {} } : JSON.parse(part.extra));
   const { inputTokens, outputTokens } = extra.usage;
-  const usage = { prompt_tokens: inputTokens, completion_tokens: outputTokens, total_tokens: inputTokens + outputTokens };
-  const toolCalls = (extra.calls ?? []).map(({ id, name, input }) => ({ id, type: "function" as const, function: { name, arguments: input } }));
+  const usage = {
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+  };
+  const toolCalls = (extra.calls ?? []).map(({ id, name, input }) => ({
+    id,
+    type: "function" as const,
+    function: { name, arguments: input },
+  }));
   return { text: part.text, finish: extra.finish, usage, toolCalls };
 }
 
 function cancelled(stateless: boolean): Forbidden {
-  const hint = stateless ? "Send it again, with a new Idempotency-Key if there was one." : "Send it again if it still matters.";
+  const hint = stateless
+    ? "Send it again, with a new Idempotency-Key if there was one."
+    : "Send it again if it still matters.";
   return new Stopped("the request was stopped before it was answered", { hint });
 }
 
@@ -169,7 +222,12 @@ async function whole(call: Call, signal: AbortSignal): Promise<Response> {
   const answer = answerOf(command, call);
   delivered(command, call);
   const toolCalls = answer.toolCalls.length === 0 ? {} : { tool_calls: answer.toolCalls };
-  const message = { role: "assistant", content: answer.text === "" && answer.toolCalls.length > 0 ? null : answer.text, refusal: null, ...toolCalls };
+  const message = {
+    role: "assistant",
+    content: answer.text === "" && answer.toolCalls.length > 0 ? null : answer.text,
+    refusal: null,
+    ...toolCalls,
+  };
   const choice = { index: 0, message, logprobs: null, finish_reason: answer.finish };
   return Response.json({ ...head("chat.completion", command, call), choices: [choice], usage: answer.usage });
 }
@@ -187,7 +245,10 @@ function delivered(command: Command, { store, clock, background }: Call): void {
   const key = chatKey(command.route);
   const part = store.read.outbox.ofCommand(command.id)[0];
   if (part?.state !== "ready") return;
-  background("openai.delivered", store.write("ack", (tx) => tx.outbox.acknowledge(key, part.id, clock.now())));
+  background(
+    "openai.delivered",
+    store.write("ack", (tx) => tx.outbox.acknowledge(key, part.id, clock.now())),
+  );
 }
 
 /** Text that a failed try had streamed cannot be taken back from this protocol, so the new beginning is marked. */
@@ -197,10 +258,18 @@ function streamed(call: Call): Response {
   const gone = new AbortController();
   return sseResponse(call.clock, (writer) => {
     const accepted = call.store.read.commands.get(call.id);
-    const base = head("chat.completion.chunk", { id: call.id, acceptedAt: accepted?.acceptedAt ?? call.clock.now() }, call);
+    const base = head(
+      "chat.completion.chunk",
+      { id: call.id, acceptedAt: accepted?.acceptedAt ?? call.clock.now() },
+      call,
+    );
     const usage = call.parsed.includeUsage ? { usage: null } : {};
     const chunk = (delta: unknown, finish: string | null = null) =>
-      writer.event(undefined, { ...base, choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }], ...usage });
+      writer.event(undefined, {
+        ...base,
+        choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
+        ...usage,
+      });
     let sent = "";
     const stop = call.events.on((event) => {
       if (!("id" in event) || event.id !== call.id || call.joined) return;
@@ -220,7 +289,8 @@ function streamed(call: Call): Response {
       stop();
       if (!isFinal(command.state)) return clientGone(call);
       const answer = answerOf(command, call);
-      if (answer.text.startsWith(sent) && answer.text.length > sent.length) chunk({ content: answer.text.slice(sent.length) });
+      if (answer.text.startsWith(sent) && answer.text.length > sent.length)
+        chunk({ content: answer.text.slice(sent.length) });
       if (answer.toolCalls.length > 0) chunk({ tool_calls: answer.toolCalls.map((one, index) => ({ index, ...one })) });
       chunk({}, answer.finish);
       if (call.parsed.includeUsage) writer.event(undefined, { ...base, choices: [], usage: answer.usage });

@@ -1,6 +1,6 @@
 // Owns: a chat as people see it: their messages and the parts that answer them, in row sequence. It reads rows only.
 import type { CommandState } from "../kernel/events.ts";
-import { chatKey, type Command, type Route } from "../store/commands.ts";
+import { type Command, chatKey, type Route } from "../store/commands.ts";
 import type { Part, PartClass, PartState } from "../store/outbox.ts";
 import type { Reads } from "../store/store.ts";
 

@@ -7,7 +7,7 @@ import type { CommandId, PartId, SessionKey } from "../kernel/ids.ts";
 import { isFinal } from "../queue/command.ts";
 import { OWNER } from "../queue/lane.ts";
 import type { Queue } from "../queue/queue.ts";
-import { chatKey, type Command, type Route } from "../store/commands.ts";
+import { type Command, chatKey, type Route } from "../store/commands.ts";
 import type { Part } from "../store/outbox.ts";
 import type { Store } from "../store/store.ts";
 import { messageOfRow } from "../turns/transcript.ts";
@@ -69,14 +69,21 @@ const VERBS: Readonly<Record<string, Verb>> = {
   send: verb(z.strictObject({ ...chat, text: z.string(), key: z.string().min(1).max(200) }), send, 202),
   wait: verb(z.strictObject({ command: id, timeoutMs: z.int().min(0).max(MAX_WAIT_MS).default(30_000) }), wait),
   history: verb(
-    z.strictObject({ ...chat, before: id.default(Number.MAX_SAFE_INTEGER), limit: z.int().min(1).max(200).default(50) }),
+    z.strictObject({
+      ...chat,
+      before: id.default(Number.MAX_SAFE_INTEGER),
+      limit: z.int().min(1).max(200).default(50),
+    }),
     (input, { store }) => history(store.read, pullRoute(input.channel, input.chat), input.before, input.limit),
   ),
   ack: verb(z.strictObject({ ...chat, seq: z.int().min(0) }), acknowledge),
   commands: verb(z.strictObject({}), () => ({ commands: chatCommandList() })),
   status: verb(z.strictObject({}), (_, deps) => deps.status()),
   lanes: verb(z.strictObject({}), (_, { queue }) => ({ lanes: queue.lanes() })),
-  "queue.list": verb(z.strictObject({ lane: z.string().optional(), all: z.boolean().default(false), limit }), listCommands),
+  "queue.list": verb(
+    z.strictObject({ lane: z.string().optional(), all: z.boolean().default(false), limit }),
+    listCommands,
+  ),
   "queue.show": verb(z.strictObject({ id }), showCommand),
   "queue.cancel": verb(z.strictObject({ id }), cancelCommand),
   "queue.retry": verb(z.strictObject({ id }), retryCommand),
@@ -145,7 +152,13 @@ function commandRow(command: Command, { queue, clock }: VerbDeps) {
   const { acceptedAt, startedAt, finishedAt, text } = command;
   const waited = (startedAt ?? finishedAt ?? clock.now()) - acceptedAt;
   return {
-    ...{ id: command.id, state: command.state, lane: command.lane, priority: command.priority, session: command.session },
+    ...{
+      id: command.id,
+      state: command.state,
+      lane: command.lane,
+      priority: command.priority,
+      session: command.session,
+    },
     ...{ source: command.source, strikes: command.strikes, position: queue.position(command.id) },
     acceptedAt: iso(acceptedAt),
     startedAt: iso(startedAt),
@@ -157,14 +170,17 @@ function commandRow(command: Command, { queue, clock }: VerbDeps) {
 
 function listCommands(input: { lane?: string | undefined; all: boolean; limit: number }, deps: VerbDeps) {
   const { commands } = deps.store.read;
-  const found = input.all ? commands.recent(Number.MAX_SAFE_INTEGER, input.limit).reverse() : commands.live(input.limit);
+  const found = input.all
+    ? commands.recent(Number.MAX_SAFE_INTEGER, input.limit).reverse()
+    : commands.live(input.limit);
   const inLane = found.filter((command) => input.lane === undefined || command.lane === input.lane);
   return { commands: inLane.map((command) => commandRow(command, deps)) };
 }
 
 function known(wanted: number, { store }: VerbDeps): Command {
   const command = store.read.commands.get(wanted as CommandId);
-  if (command === undefined) throw new NotFound(`there is no command ${wanted}`, { hint: "`laneway queue list --all` shows them." });
+  if (command === undefined)
+    throw new NotFound(`there is no command ${wanted}`, { hint: "`laneway queue list --all` shows them." });
   return command;
 }
 
@@ -177,7 +193,9 @@ function showCommand(input: { id: number }, deps: VerbDeps) {
     steps: steps.map(({ n, kind, name, state, startedAt, endedAt }) => {
       return { n, kind, name, state, startedAt: iso(startedAt), endedAt: iso(endedAt) };
     }),
-    parts: deps.store.read.outbox.ofCommand(command.id).map((part) => ({ id: part.id, state: part.state, class: part.class })),
+    parts: deps.store.read.outbox
+      .ofCommand(command.id)
+      .map((part) => ({ id: part.id, state: part.state, class: part.class })),
   };
 }
 
@@ -211,12 +229,17 @@ function partRow(part: Part) {
 async function changePart(wanted: number, change: "resend" | "drop", { store, clock }: VerbDeps) {
   const partId = wanted as PartId;
   const part = store.read.outbox.get(partId);
-  if (part === undefined) throw new NotFound(`there is no part ${wanted}`, { hint: "`laneway outbox list --all` shows them." });
+  if (part === undefined)
+    throw new NotFound(`there is no part ${wanted}`, { hint: "`laneway outbox list --all` shows them." });
   const changed = await store.write(`outbox-${change}`, (tx) => {
-    tx.audit.add({ actor: OWNER, action: `outbox.${change}`, target: String(partId), detail: { from: part.state } }, clock.now());
+    tx.audit.add(
+      { actor: OWNER, action: `outbox.${change}`, target: String(partId), detail: { from: part.state } },
+      clock.now(),
+    );
     return tx.outbox[change](partId);
   });
-  if (!changed) throw new InvalidInput(`part ${wanted} is ${part.state}; it cannot be ${change === "drop" ? "dropped" : "resent"}`);
+  if (!changed)
+    throw new InvalidInput(`part ${wanted} is ${part.state}; it cannot be ${change === "drop" ? "dropped" : "resent"}`);
   return { id: partId, state: store.read.outbox.get(partId)?.state };
 }
 

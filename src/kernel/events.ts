@@ -1,6 +1,7 @@
 // Owns: talk to observers (page, log, tests). No event is ever needed for correctness: losing one loses no work.
-import type { CommandId, SessionKey } from "./ids.ts";
+
 import type { Stop } from "./clock.ts";
+import type { CommandId, SessionKey } from "./ids.ts";
 
 export type CommandState = "queued" | "running" | "waiting" | "absorbed" | "done" | "failed" | "dead" | "cancelled";
 

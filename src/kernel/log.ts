@@ -13,8 +13,10 @@ export interface Log {
 }
 
 export function pinoLog(logger: Logger): Log {
-  const at = (level: "info" | "warn" | "error" | "debug") => (event: string, fields: Fields = {}) =>
-    logger[level]({ event, ...fields });
+  const at =
+    (level: "info" | "warn" | "error" | "debug") =>
+    (event: string, fields: Fields = {}) =>
+      logger[level]({ event, ...fields });
   return { info: at("info"), warn: at("warn"), error: at("error"), debug: at("debug") };
 }
 

@@ -17,43 +17,80 @@ export interface ChainDeps {
     readonly start: (again: boolean) => void;
     readonly text: (delta: string) => void;
   };
-  readonly log: (event: "turn.attempt" | "turn.failover" | "turn.step" | "turn.timeout", fields: Record<string, unknown>) => void;
+  readonly log: (
+    event: "turn.attempt" | "turn.failover" | "turn.step" | "turn.timeout",
+    fields: Record<string, unknown>,
+  ) => void;
   /** A number in [0, 1) that spreads the waits. */
   readonly jitter: () => number;
 }
 
 export type ModelEnd =
   | { readonly ok: true; readonly reply: Reply; readonly backend: string; readonly attempts: number }
-  | { readonly ok: false; readonly message: string; readonly failures: readonly BackendFailure[]; readonly partial: string };
+  | {
+      readonly ok: false;
+      readonly message: string;
+      readonly failures: readonly BackendFailure[];
+      readonly partial: string;
+    };
+
+/** What the tries of one call have brought so far. */
+interface Tries {
+  made: number;
+  /** The longest text that a failed try streamed: the most that can still be shown. */
+  partial: string;
+  readonly failures: NamedFailure[];
+}
 
 /** Never rejects. Ends early when `signal` aborts. */
 export async function callModel(request: ModelRequest, deps: ChainDeps, signal: AbortSignal): Promise<ModelEnd> {
-  const failures: NamedFailure[] = [];
-  let attempts = 0;
-  let partial = "";
+  const tries: Tries = { made: 0, partial: "", failures: [] };
   for (const backend of deps.backends) {
-    for (let used = 1; ; used += 1) {
-      attempts += 1;
-      deps.emit.start(attempts > 1);
-      const end = await tryOnce(backend, request, deps, signal);
-      if (end.ok) return { ok: true, reply: end.reply, backend: backend.name, attempts };
-      // The longest text that a failed attempt streamed is the most that can still be shown.
-      if (end.partial.length > partial.length) partial = end.partial;
-      failures.push({ ...end.failure, backend: backend.name });
-      if (signal.aborted) return { ok: false, message: end.failure.message, failures, partial };
-      const plan = planNext(end.failure, { used, max: deps.limits.attempts, jitter: deps.jitter() });
-      if (plan.kind === "stop") return { ok: false, message: exhaustedMessage(failures), failures, partial };
-      if (plan.kind === "next") break;
-      if (!(await pause(plan.afterMs, deps, signal))) return { ok: false, message: end.failure.message, failures, partial };
-    }
-    deps.log("turn.failover", { from: backend.name, class: failures.at(-1)?.class });
+    const end = await askBackend(backend, request, tries, deps, signal);
+    if (end !== undefined) return end;
+    deps.log("turn.failover", { from: backend.name, class: tries.failures.at(-1)?.class });
   }
+  return exhausted(tries);
+}
+
+/** The end of the call, or undefined when the next backend is to be asked. */
+async function askBackend(
+  backend: Backend,
+  request: ModelRequest,
+  tries: Tries,
+  deps: ChainDeps,
+  signal: AbortSignal,
+): Promise<ModelEnd | undefined> {
+  for (let used = 1; ; used += 1) {
+    tries.made += 1;
+    deps.emit.start(tries.made > 1);
+    const end = await tryOnce(backend, request, deps, signal);
+    if (end.ok) return { ok: true, reply: end.reply, backend: backend.name, attempts: tries.made };
+    if (end.partial.length > tries.partial.length) tries.partial = end.partial;
+    tries.failures.push({ ...end.failure, backend: backend.name });
+    if (signal.aborted) return exhausted(tries);
+    const plan = planNext(end.failure, { used, max: deps.limits.attempts, jitter: deps.jitter() });
+    if (plan.kind === "next") return undefined;
+    if (plan.kind === "stop" || !(await pause(plan.afterMs, deps, signal))) return exhausted(tries);
+  }
+}
+
+function exhausted({ failures, partial }: Tries): ModelEnd {
   return { ok: false, message: exhaustedMessage(failures), failures, partial };
 }
 
-async function tryOnce(backend: Backend, request: ModelRequest, deps: ChainDeps, signal: AbortSignal): Promise<AttemptEnd> {
+async function tryOnce(
+  backend: Backend,
+  request: ModelRequest,
+  deps: ChainDeps,
+  signal: AbortSignal,
+): Promise<AttemptEnd> {
   const started = deps.clock.mono();
-  const end = await attempt(backend, request, signal, { clock: deps.clock, limits: deps.limits, onText: deps.emit.text });
+  const end = await attempt(backend, request, signal, {
+    clock: deps.clock,
+    limits: deps.limits,
+    onText: deps.emit.text,
+  });
   deps.log("turn.attempt", {
     backend: backend.name,
     ok: end.ok,

@@ -14,8 +14,9 @@ const RIVAL_WAIT_MS = 250;
 export function takeLock(file: string, holder: () => string | undefined): Stop {
   const db = openLockFile(file);
   try {
-    // A rollback journal, so that an exclusive transaction keeps readers out too.
-    db.pragma("journal_mode = DELETE");
+    // Not WAL, so that an exclusive transaction keeps readers out too; and in memory, so that the lock can be taken on a full
+    // disk, where the host must be able to start and wait.
+    db.pragma("journal_mode = MEMORY");
     db.exec("begin exclusive");
   } catch (thrown) {
     db.close();

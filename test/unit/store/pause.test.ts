@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { StoreUnavailable } from "../../../src/kernel/errors.ts";
 import type { Tx } from "../../../src/store/store.ts";
 import { type FakeClock, fakeClock } from "../../support/clock.ts";
+import { naiveBatch } from "../../support/naive-batch.ts";
 import { openTestStore, type TestStore } from "../../support/store.ts";
 
 // A full disk, played by SQLite's own limit of pages: it is the same SQLITE_FULL, raised in the middle of the statement that
@@ -79,7 +80,7 @@ describe("a disk that is full in the middle of a batch (DESIGN Store, G14)", () 
   test("control: a loop that does not look at the transaction commits later writes one by one while all are told that they failed", async () => {
     await using host = await openTestStore();
     limitSpace(host, 8);
-    const rejected = naiveBatch(host, [
+    const rejected = naiveBatch(host.opened.db, [
       { name: "one", bytes: 10 },
       { name: "two", bytes: LARGE },
       { name: "three", bytes: 10 },
@@ -89,37 +90,6 @@ describe("a disk that is full in the middle of a batch (DESIGN Store, G14)", () 
     expect(committed(host)).toEqual(["three", "four"]);
   });
 });
-
-/** The loop of the group commit without its rule: it tries to undo the failed write and goes on. */
-function naiveBatch(host: Host, writes: readonly { name: string; bytes: number }[]): string[] {
-  const { db } = host.opened;
-  const insert = db.prepare("insert into audit (at, actor, action, target, detail) values (0, '', ?, '', ?)");
-  const undone: string[] = [];
-  const quietly = (sql: string) => {
-    try {
-      db.exec(sql);
-    } catch {
-      // That is the point: there is no savepoint any more.
-    }
-  };
-  db.exec("begin immediate");
-  for (const { name, bytes } of writes) {
-    quietly("savepoint one_write");
-    try {
-      insert.run(name, "x".repeat(bytes));
-      quietly("release one_write");
-    } catch {
-      quietly("rollback to one_write; release one_write");
-      undone.push(name);
-    }
-  }
-  try {
-    db.exec("commit");
-    return undone;
-  } catch {
-    return writes.map((write) => write.name);
-  }
-}
 
 describe("the pause (G14)", () => {
   async function fullHost(clock = fakeClock()) {

@@ -49,6 +49,8 @@ export function processShell(env: Env): Shell {
   };
 }
 
+const USUAL_COLUMNS = 80;
+
 export function makeOutput(stream: TerminalOutput, env: Env): Output {
   const isTerminal = stream.isTTY === true;
   // A reader that is gone shows in the promise of `write`; without a listener it would also end the process.
@@ -61,7 +63,8 @@ export function makeOutput(stream: TerminalOutput, env: Env): Output {
     stream,
     isTerminal,
     colour: isTerminal && envText(env, "NO_COLOR") === undefined && env["TERM"] !== "dumb",
-    columns: () => (isTerminal ? (stream.columns ?? 80) : undefined),
+    // A terminal that does not know its size says 0.
+    columns: () => (isTerminal ? stream.columns || USUAL_COLUMNS : undefined),
   };
 }
 

@@ -14,6 +14,9 @@ import { makeScreen, type Screen } from "./screen.ts";
 import { makeView, type View } from "./view.ts";
 import { readEvent } from "./wire.ts";
 
+/** A healthy host accepts in milliseconds. */
+const LAST_SEND_MS = 2_000;
+const STOP = "/stop";
 const HELLO = "Write, and Enter sends. /help lists the commands, /quit or Ctrl-D leaves, Ctrl-C stops what runs.";
 
 /** Runs until the person leaves. 1 when something that was typed could not be sent. */
@@ -24,6 +27,7 @@ export async function converse(shell: Shell, client: Client, chat: Chat): Promis
   await out.write(`${paint(out, "dim", HELLO)}\n`);
   const leaving = new AbortController();
   const { signal } = leaving;
+  const ending = new AbortController();
   const acker = makeAcker(client, chat);
   const leave = () => leaving.abort("left");
   const screen = makeScreen({
@@ -35,8 +39,8 @@ export async function converse(shell: Shell, client: Client, chat: Chat): Promis
   const connection = makeConnection(screen, out);
   const outgoing = makeOutgoing({
     shell,
-    send: (text, key) => client.call("send", { ...chat, text, key }, accepted, { signal }),
-    signal,
+    send: (text, key) => client.call("send", { ...chat, text, key }, accepted, { signal: ending.signal }),
+    signal: ending.signal,
     on: {
       accepted: view.asked,
       refused: (text, thrown) => screen.say(paint(out, "red", `Not sent: ${refusal(text, thrown)}`)),
@@ -67,23 +71,28 @@ export async function converse(shell: Shell, client: Client, chat: Chat): Promis
         lost: connection.lost,
       },
     });
-    await Promise.all([following.finally(leave), outgoing.run()]);
+    // What was typed right before leaving is on its way: its answer is still worth a moment.
+    const end = () => outgoing.emptied(LAST_SEND_MS).finally(() => ending.abort("left"));
+    await Promise.all([following.finally(end), outgoing.run()]);
   } finally {
     leave();
+    ending.abort("left");
     screen.close();
   }
   await acker.flush();
-  return farewell(shell, outgoing.unsent(), view.busy());
+  return farewell(shell, outgoing.unsent(), view.busy().length);
 }
 
-/** The first Ctrl-C stops what runs, the next one leaves. */
+/** Ctrl-C stops what runs. Again, while that has not ended: it leaves. */
 function makeInterrupt({ view, outgoing, leave }: { view: View; outgoing: Outgoing; leave: () => void }) {
-  let stopped = false;
+  let stopped: readonly number[] = [];
   return () => {
-    const isBusy = view.busy() > 0 || outgoing.unsent().length > 0;
-    if (!isBusy || (stopped && outgoing.unsent().length > 0) || (stopped && view.busy() > 0)) return leave();
-    stopped = true;
-    outgoing.add("/stop");
+    const busy = view.busy();
+    const unsent = outgoing.unsent();
+    const isStopping = unsent.includes(STOP) || busy.some((command) => stopped.includes(command));
+    if (isStopping || busy.length + unsent.length === 0) return leave();
+    stopped = busy;
+    outgoing.add(STOP);
   };
 }
 
@@ -109,7 +118,7 @@ function refusal(text: string, thrown: unknown): string {
 }
 
 async function farewell({ out }: Shell, unsent: readonly string[], busy: number): Promise<ExitCode> {
-  const messages = unsent.filter((text) => text !== "/stop");
+  const messages = unsent.filter((text) => text !== STOP);
   const lines = messages.map((text) => paint(out, "red", `Not sent: ${visible(text, "\n")}`));
   if (busy > 0)
     lines.push(`${countText(busy, "message")} still being worked on; the next \`laneway chat\` shows what came of it.`);

@@ -8,8 +8,10 @@ export interface Outgoing {
   add(text: string): void;
   /** What the host has not answered, oldest first. */
   unsent(): readonly string[];
-  /** Sends until the signal aborts. Never throws. */
+  /** Sends until the signal aborts. Never rejects. */
   run(): Promise<void>;
+  /** Resolves when nothing is unsent, or after `ms`. Never rejects. */
+  emptied(ms: number): Promise<void>;
 }
 
 interface OutgoingDeps {
@@ -27,6 +29,7 @@ interface OutgoingDeps {
 export function makeOutgoing({ shell, send, signal, on }: OutgoingDeps): Outgoing {
   const waiting: { text: string; key: string }[] = [];
   let wake: () => void = () => {};
+  let onEmpty: () => void = () => {};
   signal.addEventListener("abort", () => wake(), { once: true });
 
   /** True when the message needs no more tries. */
@@ -52,6 +55,12 @@ export function makeOutgoing({ shell, send, signal, on }: OutgoingDeps): Outgoin
       wake();
     },
     unsent: () => waiting.map(({ text }) => text),
+    async emptied(ms) {
+      if (waiting.length === 0) return;
+      const empty = new AbortController();
+      onEmpty = () => empty.abort();
+      await shell.clock.sleep(ms, AbortSignal.any([empty.signal, signal])).catch(() => {});
+    },
     async run() {
       let failures = 0;
       while (!signal.aborted) {
@@ -63,6 +72,7 @@ export function makeOutgoing({ shell, send, signal, on }: OutgoingDeps): Outgoin
         } else if (await attempt(next.text, next.key)) {
           waiting.shift();
           failures = 0;
+          if (waiting.length === 0) onEmpty();
         } else if (!signal.aborted) {
           failures += 1;
           await shell.clock.sleep(pauseMs(failures, shell), signal).catch(() => {});

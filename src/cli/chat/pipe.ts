@@ -61,18 +61,19 @@ export async function pipe(shell: Shell, client: Client, chat: Chat): Promise<Ex
   return failed ? EXIT.workFailed : EXIT.ok;
 }
 
-/** Says once what it waits for, and once that this is over. */
+/** Says once what it waits for, and that a lost connection is back. */
 function makeTrouble({ err }: Shell) {
-  let isOn = false;
+  let what: "lost" | "full" | undefined;
   const say = (text: string) => void err.stream.write(`${text}\n`);
   return {
     begins(thrown: unknown): void {
-      if (!isOn) say(isFull(thrown) ? "the queue is full, trying again" : "connection lost, trying again");
-      isOn = true;
+      const now = isFull(thrown) ? "full" : "lost";
+      if (now !== what) say(`${now === "full" ? "the queue is full" : "connection lost"}, trying again`);
+      what = now;
     },
     ends(): void {
-      if (isOn) say("connected again");
-      isOn = false;
+      if (what === "lost") say("connected again");
+      what = undefined;
     },
   };
 }

@@ -50,14 +50,17 @@ export function makeScreen({ input, out, on }: ScreenDeps): Screen {
   });
 
   const erasePrompt = () => {
-    moveCursor(out.stream, 0, -rl.getCursorPos().rows);
+    const { rows, cols } = rl.getCursorPos();
+    // After a line that is exactly full the terminal stays in it until the next character comes.
+    if (cols === 0 && rows > 0) out.stream.write(" ");
+    moveCursor(out.stream, 0, -rows);
     cursorTo(out.stream, 0);
     clearScreenDown(out.stream);
   };
   const drawPrompt = () => {
     if (closed) return;
-    // readline moves up by the rows of what was typed before it draws: they must be there.
-    out.stream.write("\n".repeat(rl.getCursorPos().rows));
+    // readline goes up by the rows that it believes to be above the cursor; here the prompt begins anew, below the text.
+    Object.assign(rl, { prevRows: 0 });
     rl.prompt(true);
   };
   const unhide = () => {

@@ -19,8 +19,8 @@ export interface View {
   cursor(): number;
   /** A message of this terminal was accepted. */
   asked(command: number, text: string): void;
-  /** How many commands of this chat have not ended. */
-  busy(): number;
+  /** The commands of this chat that have not ended. */
+  busy(): readonly number[];
 }
 
 interface ViewDeps {
@@ -127,7 +127,7 @@ export function makeView({ screen, out, onShown }: ViewDeps): View {
       questions.set(command, text);
       lastAsked = Math.max(lastAsked, command);
     },
-    busy: () => busy.size,
+    busy: () => [...busy],
   };
 }
 

@@ -58,7 +58,7 @@ function firstLine(thrown: unknown): string {
 }
 
 /** Whether a process with this id exists. One of another user counts: it cannot be asked more. */
-export function isAlive(pid: number): boolean {
+function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

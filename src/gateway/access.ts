@@ -14,12 +14,14 @@ const MAX_FAILURES = 10;
 const FAILURE_WINDOW_MS = 60_000;
 const MAX_SOURCES = 1_000;
 
-export type Refusal = {
+export interface Refusal {
   readonly status: 400 | 401 | 403 | 421 | 429;
   readonly code: string;
   readonly message: string;
   readonly hint?: string;
-};
+  /** The action under which it is audited: none for a client that merely has to log in. */
+  readonly audit?: string;
+}
 
 export interface AccessRequest {
   readonly url: URL;
@@ -48,6 +50,8 @@ interface AccessDeps {
   readonly cookieKey: Buffer | Uint8Array;
   readonly clock: Clock;
   readonly ids: Ids;
+  /** The name or address that the settings bind to, as people write it in a URL. */
+  readonly ownHost: string;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
   readonly port: () => number;
@@ -59,7 +63,13 @@ const UNAUTHORIZED: Refusal = {
   message: "expected the owner's token as `Authorization: Bearer …`, or the page's cookie",
   hint: "For the page open the link that `laneway start` printed, or run `laneway link`.",
 };
-const SLOW_DOWN: Refusal = { status: 429, code: "too_many_failures", message: "too many failed tries, wait a minute" };
+const WRONG: Refusal = { ...UNAUTHORIZED, audit: "login.refused" };
+const SLOW_DOWN: Refusal = {
+  status: 429,
+  code: "too_many_failures",
+  message: "too many failed tries, wait a minute",
+  audit: "login.refused",
+};
 
 export function makeAccess(deps: AccessDeps): Access {
   const { clock } = deps;
@@ -86,20 +96,16 @@ export function makeAccess(deps: AccessDeps): Access {
 
   return {
     screen({ url, host, origin }) {
-      if (!hostAllowed(host, deps))
-        return refusal(421, "wrong_host", `this host is not known as ${JSON.stringify(host ?? "")}`);
-      if (origin !== undefined && !originAllowed(origin, host, deps.allowedOrigins)) {
-        return refusal(403, "wrong_origin", "pages of other origins may not connect");
-      }
-      if ([...url.searchParams.keys()].some((name) => /token|secret|password|api[-_]?key/i.test(name))) {
-        return refusal(400, "token_in_url", "a token in a URL is refused, since URLs end up in logs");
-      }
-      return undefined;
+      if (!hostAllowed(host, deps)) return wrongHost(host);
+      if (origin !== undefined && !originAllowed(origin, host, deps.allowedOrigins)) return WRONG_ORIGIN;
+      return [...url.searchParams.keys()].some((name) => SECRET_NAME.test(name)) ? TOKEN_IN_URL : undefined;
     },
     authenticate({ authorization, cookie, source }, cookies) {
       if (tokenValid(authorization) || (cookies && cookieValid(cookie))) return undefined;
-      if (authorization === undefined && cookie === undefined) return UNAUTHORIZED;
-      return brake.failed(source) ? SLOW_DOWN : UNAUTHORIZED;
+      // Cookies of other programs on this machine come along too and are no try.
+      const isTry = authorization !== undefined || (cookies && cookieOf(cookie, cookieName) !== undefined);
+      if (!isTry) return UNAUTHORIZED;
+      return brake.failed(source) ? SLOW_DOWN : WRONG;
     },
     newCode() {
       const code = deps.ids.random();
@@ -109,12 +115,11 @@ export function makeAccess(deps: AccessDeps): Access {
       return code;
     },
     redeem(code, source) {
-      if (brake.isOn(source)) return SLOW_DOWN;
       const expires = codes.get(code);
       if (expires === undefined || expires < clock.now()) {
-        brake.failed(source);
+        if (brake.failed(source)) return SLOW_DOWN;
         return {
-          ...UNAUTHORIZED,
+          ...WRONG,
           message: "this link has been used or has expired",
           hint: "Run `laneway link` for a new one.",
         };
@@ -125,8 +130,29 @@ export function makeAccess(deps: AccessDeps): Access {
   };
 }
 
-function refusal(status: Refusal["status"], code: string, message: string): Refusal {
-  return { status, code, message };
+const SECRET_NAME = /token|secret|password|api[-_]?key/i;
+const TOKEN_IN_URL: Refusal = {
+  status: 400,
+  code: "token_in_url",
+  message: "a token in a URL is refused, since URLs end up in logs",
+  audit: "token-in-url.refused",
+};
+const WRONG_ORIGIN: Refusal = {
+  status: 403,
+  code: "wrong_origin",
+  message: "pages of other origins may not connect",
+  hint: "The owner can add an origin to gateway.allowedOrigins.",
+  audit: "origin.refused",
+};
+
+function wrongHost(host: string | undefined): Refusal {
+  return {
+    status: 421,
+    code: "wrong_host",
+    message: `this host is not known as ${JSON.stringify(host ?? "")}`,
+    hint: "The owner can add a name to gateway.allowedHosts.",
+    audit: "host.refused",
+  };
 }
 
 /** Hashed first, so that the comparison takes the same time whatever the lengths are. */
@@ -148,14 +174,17 @@ function cookieOf(header: string | undefined, name: string): string | undefined 
 
 const LOOPBACK_NAMES = ["127.0.0.1", "[::1]", "localhost"];
 
-/** Against DNS rebinding (NET-2): only loopback names at our port, and names from the settings. */
-function hostAllowed(host: string | undefined, { allowedHosts, port }: AccessDeps): boolean {
+/** Against DNS rebinding (NET-2): only loopback names and the bound one at our port, and names from the settings. */
+function hostAllowed(host: string | undefined, { ownHost, allowedHosts, port }: AccessDeps): boolean {
   if (host === undefined) return false;
   const written = host.toLowerCase();
-  return (
-    LOOPBACK_NAMES.some((name) => written === `${name}:${port()}`) ||
-    allowedHosts.some((name) => name.toLowerCase() === written)
-  );
+  const atPort = [...LOOPBACK_NAMES, ownHost.toLowerCase()].some((name) => written === withPort(name, port()));
+  return atPort || allowedHosts.some((name) => name.toLowerCase() === written);
+}
+
+/** Clients leave the usual port out. */
+function withPort(name: string, port: number): string {
+  return port === 80 ? name : `${name}:${port}`;
 }
 
 /** Our own page has the origin of the host that it asked for; anything else must stand in the settings, to the letter. */
@@ -163,12 +192,14 @@ function originAllowed(origin: string, host: string | undefined, allowed: readon
   return origin === `http://${host}` || origin === `https://${host}` || allowed.includes(origin);
 }
 
-/** Counts failures by source within a sliding minute. */
+/**
+ * Counts failures by source within a sliding minute. What is right passes at any time: a token or code cannot be guessed, and a
+ * program with an old token on the same machine must not lock the owner out.
+ */
 function makeBrake(clock: Clock) {
   const failures = new Map<string, number[]>();
   const recent = (source: string) => (failures.get(source) ?? []).filter((at) => at > clock.mono() - FAILURE_WINDOW_MS);
   return {
-    isOn: (source: string) => recent(source).length >= MAX_FAILURES,
     /** Notes one more; true when the source is to be slowed down. */
     failed(source: string): boolean {
       const times = recent(source);

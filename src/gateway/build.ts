@@ -24,6 +24,7 @@ import { readHostFile, removeHostFile, writeHostFile } from "./host-file.ts";
 import { makeServer } from "./http.ts";
 import { makeLive } from "./live.ts";
 import { makeOpenAiDoor } from "./openai.ts";
+import { makeRefusalAudit } from "./refusal-audit.ts";
 import { hostStatus, readiness, type StaticFacts } from "./status.ts";
 import type { VerbDeps } from "./verbs.ts";
 
@@ -132,13 +133,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
     agents: [...agents.keys()],
     startedAt,
   });
-  const audit = (action: string, target: string, detail: Record<string, unknown>) => {
-    const entry = { actor: "anonymous", action, target, detail };
-    background(
-      "audit",
-      store.write("audit", (tx) => tx.audit.add(entry, clock.now())),
-    );
-  };
+  const audit = makeRefusalAudit({ store, clock, background });
   const recovered = await queue.start();
   const server = makeServer({
     ...{ access, live, verbs, openai, audit, clock, log },
@@ -204,8 +199,16 @@ function hello(facts: StaticFacts, store: Store) {
 }
 
 function makeHostAccess({ token, settings, clock, ids }: HostOptions, port: () => number): Access {
-  const { allowedHosts, allowedOrigins } = settings.gateway;
-  return makeAccess({ token, cookieKey: deriveKey(token, "cookie"), clock, ids, allowedHosts, allowedOrigins, port });
+  const { host, allowedHosts, allowedOrigins } = settings.gateway;
+  const cookieKey = deriveKey(token, "cookie");
+  return makeAccess({ token, cookieKey, clock, ids, ownHost: inUrl(host), allowedHosts, allowedOrigins, port });
+}
+
+/** An IPv6 address stands in brackets; one that means every address is reached by the loopback one. */
+function inUrl(host: string): string {
+  const plain = host.replace(/^\[|\]$/g, "");
+  if (plain === "0.0.0.0" || plain === "::") return "127.0.0.1";
+  return plain.includes(":") ? `[${plain}]` : plain;
 }
 
 async function listen(server: Server, { host, port }: Settings["gateway"]): Promise<string> {

@@ -1,17 +1,19 @@
-// Owns: the one port: routes, and how errors look from outside. What a route does is elsewhere.
+// Owns: the one port and its routes. What a route does is elsewhere.
 import { createServer, type Server } from "node:http";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { type Context, Hono } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import type { ContentfulStatusCode } from "hono/utils/http-status";
 import { z } from "zod";
 import type { Clock } from "../kernel/clock.ts";
-import { InvalidInput, LanewayError, messageOf } from "../kernel/errors.ts";
-import { errorFields, type Log } from "../kernel/log.ts";
+import type { Log } from "../kernel/log.ts";
 import type { Access, AccessRequest, Refusal } from "./access.ts";
 import type { Assets } from "./assets.ts";
+import { jsonBody, parse, textBody } from "./bodies.ts";
 import type { Live } from "./live.ts";
-import { type OpenAiDoor, openAiError } from "./openai.ts";
+import type { OpenAiDoor } from "./openai.ts";
+import { limitPending } from "./pending.ts";
+import { failure, refuse, tooLarge } from "./refusal.ts";
+import type { AuditRefusal } from "./refusal-audit.ts";
 import { sseResponse } from "./sse.ts";
 import { chatName, pullChannel, pullRoute, runVerb, type VerbDeps } from "./verbs.ts";
 
@@ -22,7 +24,7 @@ interface HttpDeps {
   readonly verbs: VerbDeps;
   readonly openai: OpenAiDoor;
   readonly readiness: () => { ready: boolean };
-  readonly audit: (action: string, target: string, detail: Record<string, unknown>) => void;
+  readonly audit: AuditRefusal;
   readonly clock: Clock;
   readonly log: Log;
   /** Without the web channel there is no page; the doors of CLI and API stay. */
@@ -38,24 +40,36 @@ const MAX_COMPLETION_BYTES = 16 * 1_048_576;
 /** A client that has not sent its request by then is no client (NET-R6). */
 const REQUEST_TIMEOUT_MS = 30_000;
 const HEADERS_TIMEOUT_MS = 10_000;
+/** How often those two are looked at: Node's own 30 s would make 10 s into 40. */
+const CHECK_EVERY_MS = 2_000;
+/** Far more than a person's pages and clients need, far fewer than a process may have files. */
+const MAX_CONNECTIONS = 1_000;
 
 export function makeServer(deps: HttpDeps): Server {
   const app = makeApp(deps);
-  const server = createServer(getRequestListener(app.fetch, { overrideGlobalObjects: false }));
-  server.headersTimeout = HEADERS_TIMEOUT_MS;
-  server.requestTimeout = REQUEST_TIMEOUT_MS;
+  const limits = {
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_EVERY_MS,
+  };
+  const server = createServer(limits, getRequestListener(app.fetch, { overrideGlobalObjects: false }));
+  server.maxConnections = MAX_CONNECTIONS;
+  limitPending(server);
   return server;
 }
 
 function makeApp(deps: HttpDeps): Hono<Env> {
   const app = new Hono<Env>();
   const { access } = deps;
+  const turnAway = (c: Ctx, refused: Refusal) => {
+    const { host, origin } = c.req.header();
+    if (refused.audit !== undefined) deps.audit(refused.audit, c.req.path, { source: sourceOf(c), host, origin });
+    return refuse(c, refused);
+  };
 
   app.use(async (c, next) => {
     const refused = access.screen(accessRequest(c));
-    if (refused === undefined) return next();
-    if (refused.code === "wrong_origin") deps.audit("origin.refused", c.req.path, { origin: c.req.header("origin") });
-    return refuse(c, refused);
+    return refused === undefined ? next() : turnAway(c, refused);
   });
   app.get("/healthz", (c) => c.json({ ok: true }));
   app.get("/readyz", (c) => {
@@ -67,13 +81,13 @@ function makeApp(deps: HttpDeps): Hono<Env> {
   app.post("/api/login", bodyLimit({ maxSize: 4_096, onError: tooLarge }), async (c) => {
     const { code } = parse(z.strictObject({ code: z.string().max(200) }), await jsonBody(c));
     const result = access.redeem(code, sourceOf(c));
-    if (!("cookie" in result)) return refuse(c, result);
+    if (!("cookie" in result)) return turnAway(c, result);
     c.header("set-cookie", result.cookie);
     return c.body(null, 204);
   });
   app.use("/api/*", async (c, next) => {
     const refused = access.authenticate(accessRequest(c), true);
-    return refused === undefined ? next() : refuse(c, refused);
+    return refused === undefined ? next() : turnAway(c, refused);
   });
   app.get("/api/events", (c) => events(c, deps));
   app.post("/api/:verb", bodyLimit({ maxSize: MAX_API_BYTES, onError: tooLarge }), async (c) => {
@@ -83,12 +97,12 @@ function makeApp(deps: HttpDeps): Hono<Env> {
 
   app.use("/v1/*", async (c, next) => {
     const refused = access.authenticate(accessRequest(c), false);
-    return refused === undefined ? next() : c.json(openAiError(refused), refused.status);
+    return refused === undefined ? next() : turnAway(c, refused);
   });
   app.get("/v1/models", (c) => c.json(deps.openai.models()));
-  app.get("/v1/models/*", (c) => c.json(deps.openai.model(decodeURIComponent(c.req.path.slice("/v1/models/".length)))));
+  app.get("/v1/models/*", (c) => c.json(deps.openai.model(decoded(c.req.path.slice("/v1/models/".length)))));
   app.post("/v1/chat/completions", bodyLimit({ maxSize: MAX_COMPLETION_BYTES, onError: tooLarge }), async (c) =>
-    deps.openai.complete(await c.req.text(), (name) => c.req.header(name), c.req.raw.signal),
+    deps.openai.complete(await textBody(c), (name) => c.req.header(name), c.req.raw.signal),
   );
 
   app.notFound((c) => refuse(c, { status: 404, code: "not_found", message: `there is nothing at ${c.req.path}` }));
@@ -135,59 +149,11 @@ function accessRequest(c: Ctx): AccessRequest {
   };
 }
 
-async function jsonBody(c: Ctx): Promise<unknown> {
-  const type = c.req.header("content-type") ?? "";
-  if (!/^application\/json\b/i.test(type)) {
-    throw new InvalidInput(`expected a JSON body (content-type application/json), got ${JSON.stringify(type)}`);
-  }
-  const text = await c.req.text();
+/** A name with a broken escape is the name of nothing. */
+function decoded(path: string): string {
   try {
-    return JSON.parse(text === "" ? "{}" : text);
-  } catch (thrown) {
-    throw new InvalidInput(`the body is not JSON: ${messageOf(thrown)}`, { cause: thrown });
+    return decodeURIComponent(path);
+  } catch {
+    return path;
   }
-}
-
-function parse<T>(schema: z.ZodType<T>, raw: unknown): T {
-  const parsed = schema.safeParse(raw);
-  if (!parsed.success) throw new InvalidInput(z.prettifyError(parsed.error));
-  return parsed.data;
-}
-
-function tooLarge(c: Context): Response {
-  return c.json({ error: { code: "too_large", message: "the body is larger than this route takes" } }, 413);
-}
-
-/** The status of an error from outside: whose fault it is and whether to try again. */
-const STATUS: Readonly<Record<string, ContentfulStatusCode>> = {
-  invalid_input: 400,
-  forbidden: 403,
-  not_found: 404,
-  queue_full: 429,
-  store_unavailable: 503,
-  fenced_off: 503,
-};
-/** After this a full queue or disk is worth another try. */
-const RETRY_AFTER_S = "5";
-
-function failure(c: Ctx, thrown: unknown, log: Log): Response {
-  const known = thrown instanceof LanewayError ? thrown : undefined;
-  const status = STATUS[known?.code ?? ""] ?? 500;
-  if (known === undefined || status === 500) log.error("http.failed", { path: c.req.path, ...errorFields(thrown) });
-  if (status === 429 || status === 503) c.header("retry-after", RETRY_AFTER_S);
-  const refusal = known ?? {
-    code: "internal",
-    message: "Laneway failed on this request; its log says why",
-    hint: undefined,
-  };
-  if (c.req.path.startsWith("/v1/")) return c.json(openAiError(refusal), status);
-  return refuse(c, { ...withHint(refusal), status });
-}
-
-function withHint({ code, message, hint }: { code: string; message: string; hint: string | undefined }) {
-  return hint === undefined ? { code, message } : { code, message, hint };
-}
-
-function refuse(c: Ctx, { status, ...error }: Omit<Refusal, "status"> & { status: ContentfulStatusCode }): Response {
-  return c.json({ error }, status);
 }

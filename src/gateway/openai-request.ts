@@ -23,12 +23,24 @@ const message = z.discriminatedUnion("role", [
 ]);
 type WireMessage = z.infer<typeof message>;
 
+/** Far more than any schema needs; what is nested a thousandfold cannot even be stored. */
+const MAX_DEPTH = 64;
+
+function isShallow(value: unknown, levels = MAX_DEPTH): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
+}
+
+const jsonSchema = z
+  .record(z.string(), z.unknown())
+  .refine((schema) => isShallow(schema), `expected a JSON schema of at most ${MAX_DEPTH} levels`);
+
 const tool = z.object({
   type: z.literal("function"),
   function: z.object({
     name: z.string().regex(/^[\w.-]{1,64}$/),
     description: z.string().default(""),
-    parameters: z.record(z.string(), z.unknown()).default({ type: "object", properties: {} }),
+    parameters: jsonSchema.default({ type: "object", properties: {} }),
   }),
 });
 
@@ -37,7 +49,7 @@ const responseFormat = z.discriminatedUnion("type", [
   z.object({ type: z.literal("json_object") }),
   z.object({
     type: z.literal("json_schema"),
-    json_schema: z.object({ name: z.string(), schema: z.record(z.string(), z.unknown()).exactOptional() }),
+    json_schema: z.object({ name: z.string(), schema: jsonSchema.exactOptional() }),
   }),
 ]);
 

@@ -13,6 +13,7 @@ import type { Queue } from "../queue/queue.ts";
 import { type Command, chatKey, type Route } from "../store/commands.ts";
 import type { Store } from "../store/store.ts";
 import { type Accept, hashOf, type Inbound } from "./accept.ts";
+import { openAiError } from "./openai-error.ts";
 import { type ParsedRequest, parseRequest } from "./openai-request.ts";
 import { sseResponse } from "./sse.ts";
 import { chatName } from "./verbs.ts";
@@ -46,25 +47,6 @@ interface DoorDeps {
 /** The turn ended without an answer. 502 lets a client library try again, which joins this command and costs nothing. */
 class NoAnswer extends LanewayError {
   readonly code = "no_answer";
-}
-
-/** OpenAI's shape of an error, and what to do about it. */
-export function openAiError({
-  code,
-  message,
-  hint,
-}: {
-  code: string;
-  message: string;
-  hint?: string | undefined;
-}): unknown {
-  const type =
-    code === "queue_full"
-      ? "rate_limit_error"
-      : code === "unauthorized"
-        ? "authentication_error"
-        : "invalid_request_error";
-  return { error: { message, type, param: null, code, ...(hint === undefined ? {} : { hint }) } };
 }
 
 export function makeOpenAiDoor(deps: DoorDeps): OpenAiDoor {

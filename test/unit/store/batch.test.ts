@@ -124,6 +124,26 @@ test("when the commit itself fails, the whole batch is rejected and nobody is to
   expect(other.actions()).toEqual([]);
 });
 
+test("a write that makes SQLite end the transaction takes the whole batch with it", async () => {
+  await using host = await openTestStore();
+  const ends = host.opened.db.prepare("insert or rollback into meta (key, value) values ('generation', 1)");
+  const ran: string[] = [];
+  const write = (name: string, act: (tx: Tx) => unknown) =>
+    host.store.write(name, (tx) => {
+      ran.push(name);
+      act(tx);
+    });
+  const results = await Promise.allSettled([
+    write("before", (tx) => note(tx, "before")),
+    write("ends it", () => ends.run()),
+    write("after", (tx) => note(tx, "after")),
+  ]);
+  expect(results.map((result) => result.status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(ran).toEqual(["before", "ends it"]);
+  using other = outsider(host.home);
+  expect(other.actions()).toEqual([]);
+});
+
 test("a write made while a batch runs, or when it has ended, comes in the next one", async () => {
   const points: string[] = [];
   await using host = await openTestStore({ crashPoint: (name) => points.push(name) });

@@ -35,6 +35,24 @@ test("a migration that fails leaves the schema and the number of before, and kee
   expect(version(db)).toBe(2);
 });
 
+test("a migration and its number are one transaction: no death can come between them (G20)", () => {
+  const db = memory();
+  const inTransaction: boolean[] = [];
+  const listening = new Proxy(db, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        const sets = name === "pragma" && /user_version =/.test(String(args[0]));
+        if (name === "exec" || sets) inTransaction.push(target.inTransaction);
+        return value.apply(target, args) as unknown;
+      };
+    },
+  });
+  migrate(listening, [ONE, TWO]);
+  expect(inTransaction).toEqual([true, true, true, true]);
+});
+
 test("data of a newer schema is refused by an older program, and stays as it is (G20)", () => {
   const db = memory();
   migrate(db, [ONE, TWO]);

@@ -50,16 +50,13 @@ export function makeScreen({ input, out, on }: ScreenDeps): Screen {
   });
 
   const erasePrompt = () => {
-    const { rows, cols } = rl.getCursorPos();
-    // After a line that is exactly full the terminal stays in it until the next character comes.
-    if (cols === 0 && rows > 0) out.stream.write(" ");
-    moveCursor(out.stream, 0, -rows);
+    moveCursor(out.stream, 0, -rl.getCursorPos().rows);
     cursorTo(out.stream, 0);
     clearScreenDown(out.stream);
   };
   const drawPrompt = () => {
     if (closed) return;
-    // readline goes up by the rows that it believes to be above the cursor; here the prompt begins anew, below the text.
+    // The prompt begins anew, below the text: no row of it is above the cursor.
     Object.assign(rl, { prevRows: 0 });
     rl.prompt(true);
   };
@@ -78,7 +75,12 @@ export function makeScreen({ input, out, on }: ScreenDeps): Screen {
     await written;
   };
 
-  readMessages(rl, input, { ...on, typed: () => hidden && rl.line !== "" && unhide() });
+  const typed = () => {
+    if (!hidden) keepInStep(rl, out);
+    else if (rl.line !== "") unhide();
+  };
+
+  readMessages(rl, input, { ...on, typed });
   out.stream.write(PASTE_ON);
   rl.prompt();
 
@@ -121,6 +123,18 @@ export function makeScreen({ input, out, on }: ScreenDeps): Screen {
       rl.close();
     },
   };
+}
+
+/**
+ * Of a piece of several characters, as a paste is, readline only writes each one where the cursor is: it neither notes that
+ * a row was filled nor moves on what follows. Before it draws again both must agree, or it writes over the text above.
+ */
+function keepInStep(rl: Interface, out: Output): void {
+  const { rows, cols } = rl.getCursorPos();
+  // After a row that is exactly full the terminal stays in it until the next character comes.
+  if (cols === 0 && rows > 0) out.stream.write(" \r");
+  Object.assign(rl, { prevRows: rows });
+  if (rl.cursor < rl.line.length) rl.prompt(true);
 }
 
 /** What readline draws reaches the terminal unless the prompt is hidden. */

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import { run } from "../../../src/cli/program.ts";
 import { makeOutput } from "../../../src/cli/shell.ts";
@@ -125,10 +126,10 @@ test("a run that begins anew voids what grew before", async () => {
 test("an emoji that is cut between two pieces is shown whole", async () => {
   await using host = await fakeHost();
   const chat = await converse(host);
-  chat.send("stream", { command: 100, text: "so \u{1f469}" });
-  chat.send("delta", { command: 100, text: "\u200d\u{1f4bb}!" });
+  chat.send("stream", { command: 100, text: "so \u2764" });
+  chat.send("delta", { command: 100, text: "\ufe0f!" });
   chat.send("state", { command: 100, state: "done" });
-  await chat.shows(["so \u{1f469}\u200d\u{1f4bb}!", ">"]);
+  await chat.shows(["so \u2764\ufe0f!", ">"]);
   await quit(chat);
 });
 
@@ -234,6 +235,24 @@ test("Ctrl-D leaves with 0 and gives the terminal back", async () => {
   chat.type("\x04");
   expect(await chat.ended).toBe(0);
   expect(chat.lines()).toEqual([""]);
+});
+
+test("a message that is on its way when its writer leaves is still accepted", async () => {
+  await using host = await fakeHost();
+  const release = Promise.withResolvers<void>();
+  host.verbs["send"] = async () => {
+    await release.promise;
+    return { command: 100, seq: 100, duplicate: false };
+  };
+  const chat = await converse(host);
+  chat.type("important\r");
+  await until(() => expect(host.inputsOf("send")).toHaveLength(1));
+  const left = once(chat.streams[0]!.response, "close");
+  chat.type("/quit\r");
+  await left;
+  release.resolve();
+  expect(await chat.ended).toBe(0);
+  expect(chat.lines().join("\n")).not.toContain("Not sent");
 });
 
 test("what could not be sent before leaving is said, and the exit code is 1", async () => {

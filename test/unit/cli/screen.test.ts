@@ -115,7 +115,9 @@ const words = fc.stringMatching(/^[a-z \n]{1,25}$/);
 const act: fc.Arbitrary<Act> = fc.oneof(
   words.map((text) => ({ say: text.replaceAll("\n", "") })),
   words.map((grow) => ({ grow })),
-  fc.stringMatching(/^[a-z]{1,6}$/).map((type) => ({ type })),
+  // Letters, also many at once as from a paste, and keys that move the cursor: left, home, end.
+  fc.stringMatching(/^[a-z]{1,25}$/).map((type) => ({ type })),
+  fc.constantFrom("\x1b[D", "\x01", "\x05", "x\x1b[D", "abc\x01").map((type) => ({ type })),
   fc.constant("settle" as const),
 );
 
@@ -129,7 +131,8 @@ async function perform(it: ReturnType<typeof open>, act: Act): Promise<void> {
 const saidBy = (act: Act) => (act === "settle" ? "" : "say" in act ? act.say : "grow" in act ? act.grow : "");
 const typedBy = (act: Act) => (act !== "settle" && "type" in act ? act.type : "");
 /** A held rest of a growing text comes after what was said meanwhile, so letters are counted, not their order. */
-const letters = (text: string) => [...text.replaceAll(/[^a-z]/g, "")].sort().join("");
+const KEYS = new RegExp(`${String.fromCharCode(27)}.D`, "g");
+const letters = (text: string) => [...text.replaceAll(KEYS, "").replaceAll(/[^a-z]/g, "")].sort().join("");
 
 test("whatever is said, grown and typed in whatever order: nothing is lost, doubled or written over", async () => {
   const columns = fc.integer({ min: 8, max: 30 });

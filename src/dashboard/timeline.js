@@ -189,8 +189,9 @@ export class Timeline {
     if (!live) return;
     if (isBusy(state)) live.ended = undefined;
     else if (OVER.has(state) && live.text !== "") {
+      // An end is told again after a reconnect; the answer stays where it ended.
+      if (live.ended === undefined) live.place = this.newest;
       live.ended = state;
-      live.place = this.newest;
     } else this.#lives.delete(command);
   }
 

@@ -152,6 +152,10 @@ describe("growing answers", () => {
     timeline.setState(2, "done", undefined);
     expect(shown(timeline)).toEqual(["q1", "~half an ans", "q2", "~NO_REPLY"]);
     timeline.dropEnded(2);
+    // A host that comes back tells of every state anew.
+    timeline.streamOpened();
+    timeline.setState(1, "cancelled", undefined);
+    timeline.mergeHistory([person(1, "cancelled"), person(2)], timeline.mark());
     expect(shown(timeline)).toEqual(["q1", "~half an ans", "q2"]);
   });
 

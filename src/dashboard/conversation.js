@@ -32,8 +32,6 @@ export class Conversation {
   #connection;
   #sender;
   #timeline = new Timeline();
-  /** @type {Map<string, number>} by key: what was the newest seq when a message of this page was written */
-  #writtenAfter = new Map();
   #more = false;
   #loading = false;
   #drawing = false;
@@ -74,7 +72,7 @@ export class Conversation {
 
   /** @param {string} text */
   send(text) {
-    this.#writtenAfter.set(this.#deps.outgoing.add(text).key, this.#timeline.newest);
+    this.#deps.outgoing.add(text, this.#timeline.newest);
     this.#deps.screen.toEnd();
     this.draw();
     void this.#sender.kick();
@@ -134,7 +132,7 @@ export class Conversation {
         this.#timeline.trim(KEEP_ITEMS);
         this.#more = true;
       }
-      const unsent = unseen(outgoing.list(), this.#writtenAfter, this.#timeline.items());
+      const unsent = unseen(outgoing.list(), this.#timeline.items());
       screen.render(this.#timeline, unsent, this.#more);
       void this.#ack();
     });
@@ -231,7 +229,6 @@ export class Conversation {
 
   /** @param {import("./outgoing.js").Outgoing} entry @param {import("./wire.js").Accepted} answer */
   #accepted(entry, { seq, command, duplicate }) {
-    this.#writtenAfter.delete(entry.key);
     const at = new Date(entry.at).toISOString();
     // One that was accepted long ago may belong to a page that is not loaded.
     const isLoaded = seq > (this.#timeline.oldest ?? 0);

@@ -4,7 +4,8 @@
 import { fieldsOf, numberOf, parseJson, textOf } from "./wire.js";
 
 /**
- * @typedef {{ key: string, text: string, at: number }} Entry
+ * @typedef {{ key: string, text: string, at: number, after: number }} Entry
+ *   `after` is the newest seq that the page knew when it was written; infinite when that is not known
  * @typedef {{ state: "sending" | "retrying" | "refused" | "held", message: string }} Status
  * @typedef {Entry & Status} Outgoing
  * @typedef {Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">} Store
@@ -35,7 +36,9 @@ export function makeOutgoing({ store, chat, now, random }) {
       if (!name?.startsWith(prefix)) continue;
       const raw = fieldsOf(parseJson(store.getItem(name) ?? ""));
       const text = textOf(raw["text"]);
-      if (text !== "") found.push({ key: name.slice(prefix.length), text, at: numberOf(raw["at"]) ?? 0 });
+      if (text === "") continue;
+      const after = numberOf(raw["after"]) ?? Number.POSITIVE_INFINITY;
+      found.push({ key: name.slice(prefix.length), text, at: numberOf(raw["at"]) ?? 0, after });
     }
     return found.sort((a, b) => (a.key < b.key ? -1 : 1));
   }
@@ -49,15 +52,15 @@ export function makeOutgoing({ store, chat, now, random }) {
   }
 
   return {
-    /** Keeps a message until `remove`. @param {string} text @returns {Entry} */
-    add(text) {
+    /** Keeps a message until `remove`. @param {string} text @param {number} after the newest seq that the page knows @returns {Entry} */
+    add(text, after) {
       const at = now();
       // Keys sort in the order of writing: the time, then a count within this page.
       count += 1;
       const key = `${at.toString(36).padStart(9, "0")}-${count.toString(36).padStart(4, "0")}-${random()}`;
-      const entry = { key, text, at };
+      const entry = { key, text, at, after };
       try {
-        store.setItem(prefix + key, JSON.stringify({ text, at }));
+        store.setItem(prefix + key, JSON.stringify({ text, at, after }));
       } catch {
         unstored.set(key, entry);
       }
@@ -93,19 +96,20 @@ export function makeOutgoing({ store, chat, now, random }) {
 /** @typedef {ReturnType<typeof makeOutgoing>} OutgoingStore */
 
 /**
- * Leaves out what has already come back as a message while the answer to its sending is still under way.
+ * Leaves out what has already come back as a message while the answer to its sending is still under way, to this tab,
+ * to another one, or to the page before a reload.
  * @param {readonly Outgoing[]} list
- * @param {ReadonlyMap<string, number>} writtenAfter by key: the newest seq when it was written
  * @param {Iterable<import("./wire.js").Item>} items
  * @returns {Outgoing[]}
  */
-export function unseen(list, writtenAfter, items) {
+export function unseen(list, items) {
   if (list.length === 0) return [];
   const persons = [...items].filter((item) => item.kind === "person");
   /** @type {Set<number>} */
   const taken = new Set();
-  return list.filter(({ key, text }) => {
-    const after = writtenAfter.get(key) ?? Number.POSITIVE_INFINITY;
+  return list.filter(({ text, after, state }) => {
+    // What waits for the person's word is shown until there is one.
+    if (state === "held" || state === "refused") return true;
     const match = persons.find((item) => item.seq > after && item.text === text && !taken.has(item.seq));
     if (match) taken.add(match.seq);
     return !match;

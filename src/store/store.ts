@@ -62,6 +62,8 @@ export interface Store {
    * Runs `fn` in the next commit and resolves with its value after that commit. `fn` is SQL only: it may run in a
    * transaction that is rolled back, so memory changes after the promise resolves, never inside.
    * Rejects with StoreUnavailable when the disk could not be written, or with what `fn` threw; in both cases nothing was kept.
+   * One doubt remains: after a sync that failed, a death before the next commit can leave the rejected batch in the log, as
+   * whole as any, and the next boot finds it committed. So whoever retries does it by a unique key, never by this rejection.
    * `fn` lets errors of its SQL pass: after some of them SQLite has ended the transaction, and what ran on would be outside it.
    */
   write<T>(name: string, fn: (tx: Tx) => T): Promise<T>;

@@ -217,7 +217,7 @@ const jsonLines = () => new Option("--json", "one JSON object a line");
 const jsonObject = () => new Option("--json", "one JSON object");
 const allRows = () => new Option("-a, --all", "finished ones too");
 const configFile = () => new Option("-c, --config <file>", "settings file instead of the one in the home");
-const sessionName = () => new Option("-s, --session <name>", "name or key of the session").default(undefined, "main");
+const sessionName = () => new Option("-s, --session <name>", "name or key of the session; without it, main");
 const rowLimit = () => new Option("-n, --limit <count>", "at most so many, the newest").argParser(count);
 
 function rowNumber(text: string): number {

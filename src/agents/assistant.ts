@@ -10,7 +10,7 @@ import type { CommandEnd, Runner } from "../queue/runner.ts";
 import { type Command, chatKey, type StepKind } from "../store/commands.ts";
 import type { Step } from "../store/steps.ts";
 import type { Store, Tx } from "../store/store.ts";
-import type { Backend, ModelMessage } from "../turns/backends/port.ts";
+import type { Backend, ModelMessage, ToolSpec } from "../turns/backends/port.ts";
 import { type Journal, makeJournal } from "../turns/journal.ts";
 import type { TurnLimits } from "../turns/limits.ts";
 import type { Tool } from "../turns/tools/port.ts";
@@ -33,6 +33,7 @@ import { viewOf } from "./session.ts";
 export interface AgentView {
   readonly backends: readonly Backend[];
   readonly tools: () => readonly Tool[];
+  readonly toolSpec: (tool: Tool) => ToolSpec;
   readonly workspace: string;
   readonly systemPrompt: string | undefined;
   readonly contextTokens: number;

@@ -8,7 +8,7 @@ import type { BackendSettings, Settings } from "../settings/schema.ts";
 import { makeBackend } from "../turns/backends/make.ts";
 import type { Backend } from "../turns/backends/port.ts";
 import { makeListTool } from "../turns/tools/list.ts";
-import type { Tool } from "../turns/tools/port.ts";
+import { rememberedToolSpec, type Tool } from "../turns/tools/port.ts";
 import { makeReadTool } from "../turns/tools/read.ts";
 
 /** What a model that says nothing of its window is given: small enough for most of today's. */
@@ -20,6 +20,7 @@ export type Agents = ReadonlyMap<string, AgentView>;
 export function makeAgents(settings: Settings, paths: HomePaths): Agents {
   const backends = new Map(Object.entries(settings.backends).map(([name, one]) => [name, lazyBackend(name, one)]));
   const tools = makeTools(paths);
+  const toolSpec = rememberedToolSpec();
   const agents = new Map<string, AgentView>();
   for (const [name, agent] of Object.entries(settings.agents)) {
     const chain = agent.backends.map((wanted) => known(backends, wanted, name));
@@ -29,6 +30,7 @@ export function makeAgents(settings: Settings, paths: HomePaths): Agents {
     agents.set(name, {
       backends: chain,
       tools: () => allowed,
+      toolSpec,
       workspace,
       systemPrompt: agent.systemPrompt,
       contextTokens: Math.min(...agent.backends.map((wanted) => contextTokens(settings.backends[wanted]))),

@@ -7,7 +7,7 @@ import type { BackendFailure, ModelMessage, ModelRequest, Sampling, ToolCall, To
 import { type ChainDeps, callModel, type ModelEnd } from "./chain.ts";
 import { ClaimLost, type Journal, type StepEnd } from "./journal.ts";
 import { limitText, startLimit } from "./limits.ts";
-import { runTool, type Tool, toolSpec } from "./tools/port.ts";
+import { runTool, type Tool } from "./tools/port.ts";
 import { assistantRow, type NewRow, toolRow } from "./transcript.ts";
 
 export interface TurnInput {
@@ -29,6 +29,7 @@ export interface TurnInput {
 export interface TurnDeps extends ChainDeps {
   /** Read at every step, so that a revocation works at once. */
   readonly tools: () => readonly Tool[];
+  readonly toolSpec: (tool: Tool) => ToolSpec;
   readonly workspace: string;
   /** Most model calls of one turn; the last one gets no tools and must sum up (Q18.1). */
   readonly iterations: number;
@@ -143,7 +144,7 @@ function modelRequest(
   lastCall: boolean,
 ): ModelRequest {
   if (lastCall) return { messages: [...messages, { role: "user", text: SUM_UP }], tools: [], sampling: input.sampling };
-  const own = deps.tools().map(toolSpec);
+  const own = deps.tools().map(deps.toolSpec);
   // A client's tool goes before one of ours with the same name: the client asked for it by that name.
   const kept = own.filter((tool) => !input.clientTools.some((other) => other.name === tool.name));
   return { messages, tools: [...kept, ...input.clientTools], sampling: input.sampling };

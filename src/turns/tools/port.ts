@@ -34,6 +34,16 @@ export function toolSpec(tool: Tool): ToolSpec {
   return { name: tool.name, description: tool.description, schema };
 }
 
+/** toolSpec, made once a tool: it costs more than everything else that the host does for a plain turn. */
+export function rememberedToolSpec(): (tool: Tool) => ToolSpec {
+  const made = new WeakMap<Tool, ToolSpec>();
+  return (tool) => {
+    const spec = made.get(tool) ?? toolSpec(tool);
+    made.set(tool, spec);
+    return spec;
+  };
+}
+
 /**
  * Runs one call. Never throws, except Aborted when `context.signal` aborted: an unknown tool, input
  * that does not fit, a tool's own error and its timeout all become results with `isError` (Q15.1).

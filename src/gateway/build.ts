@@ -74,6 +74,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
     });
     return host;
   } catch (thrown) {
+    // Nothing was begun, so what the host before said of its end still holds for the next one.
+    if (store.plannedStop) await planStop(store, log);
     store.close();
     removeHostFile(paths.hostFile);
     throw thrown;
@@ -134,14 +136,20 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
     startedAt,
   });
   const audit = makeRefusalAudit({ store, clock, background });
-  const recovered = await queue.start();
+  const started = Promise.withResolvers<void>();
   const server = makeServer({
-    ...{ access, live, verbs, openai, audit, clock, log },
+    ...{ access, live, verbs, openai, audit, clock, log, started: started.promise },
     assets: makeAssets(PAGE_FOLDER),
     readiness: () => readiness({ store, queue }, draining),
     page: settings.channels.web.enabled,
   });
+  // The port first: a start that fails at it must not have begun any work, or it would count against that work (G8).
   address = await listen(server, settings.gateway);
+  const recovered = await queue.start().catch(async (thrown: unknown) => {
+    await closeServer(server);
+    throw thrown;
+  });
+  started.resolve();
   writeHostFile(paths.hostFile, { pid: process.pid, address, startedAt: new Date(startedAt).toISOString() });
   return {
     address,

@@ -24,6 +24,8 @@ interface HttpDeps {
   readonly verbs: VerbDeps;
   readonly openai: OpenAiDoor;
   readonly readiness: () => { ready: boolean };
+  /** Requests wait for it: the port is taken before the host has read its rows. */
+  readonly started: Promise<void>;
   readonly audit: AuditRefusal;
   readonly clock: Clock;
   readonly log: Log;
@@ -69,7 +71,9 @@ function makeApp(deps: HttpDeps): Hono<Env> {
 
   app.use(async (c, next) => {
     const refused = access.screen(accessRequest(c));
-    return refused === undefined ? next() : turnAway(c, refused);
+    if (refused !== undefined) return turnAway(c, refused);
+    await deps.started;
+    return next();
   });
   app.get("/healthz", (c) => c.json({ ok: true }));
   app.get("/readyz", (c) => {

@@ -2,7 +2,7 @@
 import { EXIT, type ExitCode, InvalidInput, NotFound } from "../kernel/errors.ts";
 import { visible } from "../kernel/visible.ts";
 import { isThere } from "../settings/files.ts";
-import { checkSettings, formatProblems, loadSettings, maskSecrets } from "../settings/load.ts";
+import { checkSettings, formatProblems, maskSecrets, readSettings } from "../settings/load.ts";
 import { pathText } from "../settings/problems.ts";
 import { settingsJsonSchema } from "../settings/schema.ts";
 import { jsonLine } from "./print/json.ts";
@@ -48,7 +48,7 @@ export async function configSchema({ out }: Shell): Promise<ExitCode> {
  */
 export async function configGet(shell: Shell, path: string | undefined, options: ConfigOptions): Promise<ExitCode> {
   const { paths, env, out, err } = shell;
-  const loaded = loadSettings({ file: options.config, paths, env });
+  const loaded = readSettings({ file: options.config, paths, env });
   if (loaded.state === "last-good") {
     await err.write(
       `${visible(loaded.path)} has problems (see \`laneway config check\`); these are the last good settings.\n`,

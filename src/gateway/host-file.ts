@@ -2,7 +2,13 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 
-const hostFile = z.object({ pid: z.int(), address: z.string().optional(), startedAt: z.string() });
+/** `settings` is the file that the host was started with, so that the command line finds its token. */
+const hostFile = z.object({
+  pid: z.int(),
+  address: z.string().optional(),
+  startedAt: z.string(),
+  settings: z.string().optional(),
+});
 export type HostFile = z.infer<typeof hostFile>;
 
 /** Undefined when there is none or it is unreadable: it is only a hint. */

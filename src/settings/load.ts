@@ -41,10 +41,19 @@ interface Checked {
 }
 
 /**
- * Loads the settings and keeps a copy of them as the last good ones (Q8.1).
+ * Loads the settings and keeps a copy of them as the last good ones (Q8.1): for the host.
  * @throws ConfigError listing every problem, when there is no usable copy either or a secret is exposed (SEC-2, NET-8)
  */
 export function loadSettings(request: LoadRequest): LoadedSettings {
+  return load(request, (text) => keepLastGood(request.paths, text));
+}
+
+/** The same without writing anything: for commands that only look. */
+export function readSettings(request: LoadRequest): LoadedSettings {
+  return load(request, () => []);
+}
+
+function load(request: LoadRequest, keep: (text: string) => Problem[]): LoadedSettings {
   const { paths } = request;
   const path = settingsPath(request);
   if (request.file === undefined && !isThere(path)) {
@@ -53,7 +62,7 @@ export function loadSettings(request: LoadRequest): LoadedSettings {
   if (!isThere(path)) throw new ConfigError(`expected a settings file at ${path}, but there is none`);
   const checked = checkFile(path, path, request);
   if (checked.settings !== undefined) {
-    return { settings: checked.settings, state: "file", path, problems: keepLastGood(paths, checked.text) };
+    return { settings: checked.settings, state: "file", path, problems: keep(checked.text) };
   }
   if (!checked.refusesStart && isThere(paths.lastGood)) {
     const copy = checkFile(paths.lastGood, path, request);

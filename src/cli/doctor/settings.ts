@@ -2,7 +2,7 @@
 import { messageOf } from "../../kernel/errors.ts";
 import { envText } from "../../settings/env.ts";
 import { isThere } from "../../settings/files.ts";
-import { checkSettings, formatProblems, loadSettings } from "../../settings/load.ts";
+import { checkSettings, formatProblems, readSettings } from "../../settings/load.ts";
 import { type Settings, settingsSchema } from "../../settings/schema.ts";
 import type { Shell } from "../shell.ts";
 import { type Check, fail, ok } from "./check.ts";
@@ -30,7 +30,7 @@ export function settingsChecks({ paths, env }: Shell, file: string | undefined):
     };
   }
   try {
-    const { settings } = loadSettings(request);
+    const { settings } = readSettings(request);
     const secret = settings.gateway.token ?? envText(env, "LANEWAY_TOKEN");
     const about = secret === undefined ? path : `${path}, with a token of its own`;
     return { settings, checks: [ok("settings", about)] };

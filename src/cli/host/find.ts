@@ -94,9 +94,9 @@ const NO_TOKEN = { host: "", port: 0, allowedOrigins: [], allowedHosts: [] };
 async function tokenOfSettings({ paths, env }: Place, settingsFile: string | undefined): Promise<string | undefined> {
   const path = settingsFile ?? paths.settings;
   if (!mentionsToken(path)) return undefined;
-  const { loadSettings } = await import("../../settings/load.ts");
+  const { readSettings } = await import("../../settings/load.ts");
   try {
-    return loadSettings({ file: settingsFile, paths, env }).settings.gateway.token;
+    return readSettings({ file: settingsFile, paths, env }).settings.gateway.token;
   } catch (thrown) {
     if (thrown instanceof ConfigError) return undefined;
     throw thrown;

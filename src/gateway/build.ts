@@ -20,7 +20,7 @@ import { type Access, makeAccess } from "./access.ts";
 import { type Agents, makeAgents } from "./agents.ts";
 import { makeAssets } from "./assets.ts";
 import { checkHost } from "./checks.ts";
-import { readHostFile, removeHostFile, writeHostFile } from "./host-file.ts";
+import { type HostFile, readHostFile, removeHostFile, writeHostFile } from "./host-file.ts";
 import { makeServer } from "./http.ts";
 import { makeLive } from "./live.ts";
 import { makeOpenAiDoor } from "./openai.ts";
@@ -62,7 +62,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const startedAt = clock.now();
   const startedMono = clock.mono();
   const opened = openDatabase({ db: paths.db, lockDb: paths.lockDb, holder: () => holderOf(paths) });
-  writeHostFile(paths.hostFile, { pid: process.pid, startedAt: new Date(startedAt).toISOString() });
+  writeHostFile(paths.hostFile, hostFileOf(options, startedAt));
   const events = makeEvents((thrown) => log.error("event.listener-failed", errorFields(thrown)));
   const store = makeStore({ opened, clock, log, events, crashPoint: options.crashPoint, onFenced: options.onFenced });
   try {
@@ -80,6 +80,11 @@ export async function startHost(options: HostOptions): Promise<Host> {
     removeHostFile(paths.hostFile);
     throw thrown;
   }
+}
+
+function hostFileOf({ paths, settingsFacts }: HostOptions, startedAt: number): HostFile {
+  const own = settingsFacts.path === paths.settings ? {} : { settings: settingsFacts.path };
+  return { pid: process.pid, startedAt: new Date(startedAt).toISOString(), ...own };
 }
 
 function holderOf(paths: HomePaths): string | undefined {
@@ -150,7 +155,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
     throw thrown;
   });
   started.resolve();
-  writeHostFile(paths.hostFile, { pid: process.pid, address, startedAt: new Date(startedAt).toISOString() });
+  writeHostFile(paths.hostFile, { ...hostFileOf(options, startedAt), address });
   return {
     address,
     link,

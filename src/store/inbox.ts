@@ -9,11 +9,11 @@ export interface EventKey {
 }
 
 export function inboxReads(db: Database) {
-  const find = db
-    .prepare("select command from inbox where channel = ? and account = ? and event_key = ?")
-    .pluck();
+  const find = db.prepare("select command from inbox where channel = ? and account = ? and event_key = ?").pluck();
   const byHash = db
-    .prepare("select command from inbox where raw_hash = ? and channel = ? and received_at >= ? order by command desc limit 1")
+    .prepare(
+      "select command from inbox where raw_hash = ? and channel = ? and received_at >= ? order by command desc limit 1",
+    )
     .pluck();
   return {
     find: (event: EventKey): CommandId | undefined =>

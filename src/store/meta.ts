@@ -6,7 +6,9 @@ import type { Generation } from "../kernel/ids.ts";
 const PROBE_BYTES = 65_536;
 
 export function metaWrites(db: Database) {
-  const put = db.prepare("insert into meta (key, value) values (?, ?) on conflict (key) do update set value = excluded.value");
+  const put = db.prepare(
+    "insert into meta (key, value) values (?, ?) on conflict (key) do update set value = excluded.value",
+  );
   const drop = db.prepare("delete from meta where key = ?");
   return {
     /** This host was told to stop: what it leaves running takes no strike (G8). */

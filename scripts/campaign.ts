@@ -3,7 +3,8 @@
 import { execFileSync } from "node:child_process";
 import { appendFileSync, mkdirSync, readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { type Area, areas } from "./campaign/areas.ts";
+import type { Area } from "./campaign/area.ts";
+import { areas } from "./campaign/areas.ts";
 
 interface UnitDone {
   readonly unit: number;

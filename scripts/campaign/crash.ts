@@ -1,7 +1,7 @@
 // Owns: the campaign of random kills (R1): 500 in units of 25.
 import { randomKills } from "../../test/support/crash-run.ts";
 import { temporaryFolder } from "../../test/support/files.ts";
-import type { Area } from "./areas.ts";
+import type { Area } from "./area.ts";
 
 const KILLS_A_UNIT = 25;
 

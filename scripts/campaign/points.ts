@@ -2,7 +2,7 @@
 import { CRASH_POINTS } from "../../test/support/crash-points.ts";
 import { crashAtPoint } from "../../test/support/crash-run.ts";
 import { temporaryFolder } from "../../test/support/files.ts";
-import type { Area } from "./areas.ts";
+import type { Area } from "./area.ts";
 
 const ROUNDS = 3;
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { InvalidInput, messageOf } from "../kernel/errors.ts";
 
 /** A form of another site can send text/plain without asking, but never JSON (NET-9). */
-export class WrongMediaType extends InvalidInput {
+class WrongMediaType extends InvalidInput {
   override readonly code = "wrong_media_type";
 }
 

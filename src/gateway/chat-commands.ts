@@ -114,7 +114,7 @@ function laneLine({ lane, running, size, queued, oldestWaitMs }: LaneStatus): st
 }
 
 /** A length of time for people, as in `3 min`. */
-export function spanText(ms: number): string {
+function spanText(ms: number): string {
   const seconds = Math.round(ms / 1_000);
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3_600) return `${Math.round(seconds / 60)} min`;

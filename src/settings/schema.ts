@@ -207,7 +207,6 @@ export const settingsSchema = z.strictObject({
 
 export type Settings = z.infer<typeof settingsSchema>;
 export type BackendSettings = z.infer<typeof backend>;
-export type AgentSettings = z.infer<typeof agent>;
 
 /** The JSON Schema of a settings file, for editors and `config schema`. */
 export function settingsJsonSchema(): z.core.JSONSchema.BaseSchema {

@@ -20,7 +20,7 @@ const rows = (out: string) =>
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
 /** Resolves when the expectation holds; the time is a hang guard. */
-const until = (expectation: () => void) => vi.waitFor(expectation, { timeout: 50_000, interval: 20 });
+const until = (expectation: () => void | Promise<void>) => vi.waitFor(expectation, { timeout: 50_000, interval: 20 });
 
 /** A model that is slow enough for a host to be killed while it answers. */
 async function slowModel(pieceMs = 300): Promise<{ model: EchoModel; asked: string[] } & AsyncDisposable> {

@@ -140,7 +140,7 @@ async function settleAndCheck(
 }
 
 /** What people saw: each answer once, in the order of the messages of its chat. */
-export function checkShown(sent: readonly Sent[]): string[] {
+function checkShown(sent: readonly Sent[]): string[] {
   const wrong: string[] = [];
   for (const client of new Set(sent.map((one) => one.client))) {
     const expected = sent.filter((one) => one.client === client).map((one) => one.text);

@@ -11,7 +11,13 @@ export type ModelMessage =
   | { readonly role: "system"; readonly text: string }
   | { readonly role: "user"; readonly text: string }
   | { readonly role: "assistant"; readonly text: string; readonly calls: readonly ToolCall[] }
-  | { readonly role: "tool"; readonly callId: string; readonly name: string; readonly text: string; readonly isError: boolean };
+  | {
+      readonly role: "tool";
+      readonly callId: string;
+      readonly name: string;
+      readonly text: string;
+      readonly isError: boolean;
+    };
 
 /** A tool as the model sees it. `schema` is a JSON Schema of an object. */
 export interface ToolSpec {

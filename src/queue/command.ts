@@ -5,12 +5,17 @@ import type { CommandState } from "../kernel/events.ts";
 /** Every move a command can make, and who makes it. A state without a line here is final. */
 export const TRANSITIONS: readonly { from: CommandState; to: CommandState; by: string; when: string }[] = [
   { from: "queued", to: "running", by: "pump", when: "claimed: raises the claim number, commits before work begins" },
-  { from: "queued", to: "cancelled", by: "cancel", when: "its person or the owner cancelled it" },
-  { from: "queued", to: "dead", by: "recover", when: "older than its maximum age at boot, or a third strike" },
+  {
+    from: "queued",
+    to: "cancelled",
+    by: "cancel, recover",
+    when: "its person or the owner cancelled it, or its client is gone",
+  },
+  { from: "queued", to: "dead", by: "recover", when: "older than its maximum age at boot" },
   { from: "running", to: "done", by: "finish", when: "its outcome is committed together with transcript and outbox" },
   { from: "running", to: "failed", by: "finish", when: "every backend and retry was used and the person is told" },
   { from: "running", to: "queued", by: "drain, recover", when: "handed back without penalty, or its host died" },
-  { from: "running", to: "cancelled", by: "cancel", when: "stopped: its late end finds no row (the fence)" },
+  { from: "running", to: "cancelled", by: "cancel, recover", when: "stopped: its late end finds no row (the fence)" },
   { from: "running", to: "dead", by: "recover", when: "its host died a third time without a finished step" },
   { from: "waiting", to: "cancelled", by: "cancel", when: "stopped while an ask was open" },
   { from: "absorbed", to: "cancelled", by: "cancel", when: "stopped while a turn held it" },
@@ -23,7 +28,17 @@ export function isFinal(state: CommandState): boolean {
 
 /** Why a command ended as it did; stored as JSON in its row and shown to people. */
 export interface Outcome {
-  readonly reason: "answered" | "silent" | "tool-calls" | "backends-failed" | "limit" | "internal" | "stopped" | "poison" | "too-old" | "client-gone";
+  readonly reason:
+    | "answered"
+    | "silent"
+    | "tool-calls"
+    | "backends-failed"
+    | "limit"
+    | "internal"
+    | "stopped"
+    | "poison"
+    | "too-old"
+    | "client-gone";
   /** One sentence for people; never model text. */
   readonly message?: string | undefined;
 }

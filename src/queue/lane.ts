@@ -43,8 +43,8 @@ export const OWNER = "owner";
 export interface Capacity {
   /** Whether a slot is free for this command under every rule. */
   mayStart(claimant: Claimant): boolean;
-  /** False when nothing of the lane can start, whoever asks: saves looking at its commands. */
-  hasRoom(lane: string): boolean;
+  /** False when nobody of its kind, the owner or everybody else, can start in its lane: saves looking at their commands. */
+  hasRoom(claimant: Claimant): boolean;
   take(claimant: Claimant): void;
   give(claimant: Claimant): void;
   running(lane: string): number;
@@ -62,21 +62,21 @@ export function makeCapacity(sizes: () => LaneSizes): Capacity {
   const running = (lane: string) => byLane.get(lane) ?? 0;
   const ofActor = (lane: string, actor: string) => byActor.get(`${lane} ${actor}`) ?? 0;
 
-  const hasRoom = (lane: string) => {
-    const size = sizes();
-    if (running(lane) >= laneSize(lane, size) || total >= size.total) return false;
-    if (lane === "main") return true;
-    if (total - running("main") >= size.total - size.mainReserved) return false;
-    return !lane.startsWith(NESTED) || nested < size.nestedTotal;
+  const hasRoom = ({ lane, actor }: Claimant) => {
+    const limits = sizes();
+    const size = laneSize(lane, limits);
+    if (running(lane) >= size || total >= limits.total) return false;
+    if (lane === "main") {
+      const others = running(lane) - ofActor(lane, OWNER);
+      return actor === OWNER || others < size - Math.min(limits.mainReserved, size - 1);
+    }
+    if (total - running("main") >= limits.total - limits.mainReserved) return false;
+    return !lane.startsWith(NESTED) || nested < limits.nestedTotal;
   };
 
-  const actorHasRoom = ({ lane, actor }: Claimant) => {
-    if (actor === OWNER) return true;
-    const size = laneSize(lane, sizes());
-    const others = running(lane) - ofActor(lane, OWNER);
-    if (lane === "main" && others >= size - Math.min(sizes().mainReserved, size - 1)) return false;
-    return ofActor(lane, actor) < Math.ceil(size / 2);
-  };
+  /** One sender has at most half a lane, rounded up. */
+  const hasShare = ({ lane, actor }: Claimant) =>
+    actor === OWNER || ofActor(lane, actor) < Math.ceil(laneSize(lane, sizes()) / 2);
 
   const change = ({ lane, actor }: Claimant, by: 1 | -1) => {
     bump(byLane, lane, by);
@@ -86,7 +86,7 @@ export function makeCapacity(sizes: () => LaneSizes): Capacity {
   };
 
   return {
-    mayStart: (claimant) => hasRoom(claimant.lane) && actorHasRoom(claimant),
+    mayStart: (claimant) => hasRoom(claimant) && hasShare(claimant),
     hasRoom,
     take: (claimant) => change(claimant, 1),
     give: (claimant) => change(claimant, -1),

@@ -31,7 +31,7 @@ export function removeOrdered<T extends Ordered>(list: T[], item: T): boolean {
 }
 
 /** The index of the first element that is not before `item`. */
-export function placeOf<T extends Ordered>(list: readonly T[], item: Ordered): number {
+function placeOf<T extends Ordered>(list: readonly T[], item: Ordered): number {
   let low = 0;
   let high = list.length;
   while (low < high) {

@@ -1,25 +1,23 @@
 // Owns: the lane queue as the rest of the host sees it: put in, cancel, look, recover, drain. Rows decide; memory follows
 // after the commit.
-import type { Clock, Stop } from "../kernel/clock.ts";
-import { NotFound, QueueFull } from "../kernel/errors.ts";
+import type { Clock } from "../kernel/clock.ts";
+import { NotFound } from "../kernel/errors.ts";
 import type { CommandState, Events } from "../kernel/events.ts";
-import type { CommandId, SessionKey } from "../kernel/ids.ts";
+import type { CommandId } from "../kernel/ids.ts";
 import type { Background, Log } from "../kernel/log.ts";
-import { chatKey, type Command, type NewCommand, type StepKind } from "../store/commands.ts";
+import { type Command, chatKey, type NewCommand, type StepKind } from "../store/commands.ts";
 import type { Store, Tx } from "../store/store.ts";
 import { isFinal, type Outcome } from "./command.ts";
 import { checkLane, type LaneSizes, laneSize, makeCapacity } from "./lane.ts";
-import { orderKey } from "./order.ts";
-import { makePump, type Running, waitingRow } from "./pump.ts";
+import { compare, orderKey } from "./order.ts";
+import { type Caps, makeReserve, type Reserve } from "./places.ts";
+import { makePump, type Pump, type Running } from "./pump.ts";
 import { type Recovered, recover, runsAlone } from "./recover.ts";
 import type { Runner } from "./runner.ts";
-import { makeWaiting } from "./waiting.ts";
+import { makeWaiting, waitingRow } from "./waiting.ts";
 
-export interface QueueSettings {
+export interface QueueSettings extends Caps {
   readonly lanes: LaneSizes & { readonly agingMs: number };
-  /** Most queued commands of one session, and of the host. */
-  readonly cap: number;
-  readonly hostCap: number;
   readonly maxAgeMs: number;
   readonly abortGraceMs: number;
 }
@@ -33,11 +31,7 @@ export interface LaneStatus {
 }
 
 export interface Queue {
-  /**
-   * Keeps a place for one more command of the session, to be given up by the returned Stop once the command is in the
-   * index or was not accepted. Throws QueueFull at the session's or the host's cap (G15).
-   */
-  reserve(session: SessionKey): Stop;
+  readonly reserve: Reserve;
   /** Inside a write: the row of a new command. Throws InvalidInput for a lane that is none. */
   insert(tx: Tx, command: Omit<NewCommand, "orderKey">): CommandId;
   /** After that write has committed: offers the command to its lane. */
@@ -81,11 +75,6 @@ export function makeQueue(deps: QueueDeps): Queue {
   const waiting = makeWaiting(() => clock.now(), runsAlone);
   const capacity = makeCapacity(() => deps.settings().lanes);
   const pump = makePump({ ...deps, waiting, capacity, abortGraceMs: () => deps.settings().abortGraceMs });
-  const reserved = new Map<SessionKey, number>();
-  let reservedTotal = 0;
-  events.on((event) => {
-    if (event.type === "store.resumed") pump.go();
-  });
 
   const emit = (command: Command, state: CommandState) => {
     events.emit({ type: "command", id: command.id, session: command.session, chatKey: chatKey(command.route), state });
@@ -93,12 +82,14 @@ export function makeQueue(deps: QueueDeps): Queue {
 
   const load = () => {
     for (const command of store.read.commands.running()) waiting.takeSession(command.session);
-    for (const command of store.read.commands.queued()) waiting.add(waitingRow(command));
+    waiting.fill(store.read.commands.queued().map(waitingRow));
   };
 
   const cancelled = (command: Command) => {
     waiting.remove(command.id);
-    pump.get(command.id)?.abort("cancelled");
+    // An ask holds its session without any work: here it ends.
+    if (command.state === "waiting") waiting.freeSession(command.session);
+    pump.stop(command.id, "cancelled");
     emit(command, "cancelled");
     log.info("command.finished", { commandId: command.id, state: "cancelled" });
     pump.go();
@@ -111,21 +102,7 @@ export function makeQueue(deps: QueueDeps): Queue {
   };
 
   return {
-    reserve(session) {
-      const { cap, hostCap } = deps.settings();
-      const inSession = waiting.countOfSession(session) + (reserved.get(session) ?? 0);
-      const inAll = waiting.size() + reservedTotal;
-      if (inSession >= cap) throw full(`${inSession} messages of this conversation are waiting already`, "or use /stop");
-      if (inAll >= hostCap) throw full(`${inAll} messages are waiting on this host already`, "or ask the owner");
-      reserved.set(session, (reserved.get(session) ?? 0) + 1);
-      reservedTotal += 1;
-      return () => {
-        const left = (reserved.get(session) ?? 1) - 1;
-        if (left === 0) reserved.delete(session);
-        else reserved.set(session, left);
-        reservedTotal -= 1;
-      };
-    },
+    reserve: makeReserve(waiting, deps.settings),
     insert(tx, command) {
       checkLane(command.lane);
       const id = tx.nextSeq() as CommandId;
@@ -157,13 +134,13 @@ export function makeQueue(deps: QueueDeps): Queue {
       if (entry === undefined) return undefined;
       let ahead = 0;
       for (const other of waiting.all()) {
-        if (other.lane === entry.lane && (other.orderKey - entry.orderKey || other.id - entry.id) < 0) ahead += 1;
+        if (other.lane === entry.lane && compare(other, entry) < 0) ahead += 1;
       }
       return ahead;
     },
     progressed: pump.progressed,
     lanes: () =>
-      [...new Set([...capacity.lanes(), ...[...waiting.all()].map((entry) => entry.lane)])].map((lane) => ({
+      [...new Set([...capacity.lanes(), ...waiting.lanes()])].map((lane) => ({
         lane,
         size: laneSize(lane, deps.settings().lanes),
         running: capacity.running(lane),
@@ -179,36 +156,30 @@ export function makeQueue(deps: QueueDeps): Queue {
       const now = clock.now();
       const recovered = await store.write("recover", (tx) => recover(tx, { runner, plannedStop, maxAgeMs, now }));
       load();
-      log.info("queue.recovered", { requeued: recovered.requeued, dead: recovered.dead.length, queued: waiting.size() });
-      pump.go();
+      log.info("queue.recovered", {
+        requeued: recovered.requeued,
+        dead: recovered.dead.length,
+        queued: waiting.size(),
+      });
+      pump.open();
       return recovered;
     },
     async drain(ms) {
       pump.close();
-      const limit = new AbortController();
-      const stopLimit = clock.after(ms, () => limit.abort("drain"));
-      await Promise.race([pump.idle(), aborted(limit.signal)]);
-      stopLimit();
-      for (const one of pump.running()) one.abort("drain");
-      const last = new AbortController();
-      const stopLast = clock.after(HAND_BACK_MS, () => last.abort("drain"));
-      await Promise.race([pump.idle(), aborted(last.signal)]);
-      stopLast();
+      await idleWithin(ms, pump, clock);
+      pump.stopAll("drain");
+      await idleWithin(HAND_BACK_MS, pump, clock);
     },
   };
-}
-
-function full(message: string, orElse: string): QueueFull {
-  return new QueueFull(message, { hint: `Nothing was accepted. Wait for some of them to be answered ${orElse}.` });
 }
 
 function sinceOldest(oldest: number | undefined, now: number): number | undefined {
   return oldest === undefined ? undefined : Math.max(0, now - oldest);
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+async function idleWithin(ms: number, pump: Pump, clock: Clock): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const stopLimit = clock.after(ms, late.resolve);
+  await Promise.race([pump.idle(), late.promise]);
+  stopLimit();
 }

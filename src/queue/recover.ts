@@ -1,5 +1,6 @@
 // Owns: what boot does about the commands that an earlier host left behind. It runs once, in one transaction, before any
 // claim: work of an older generation is an orphan at once (G7); no timer is involved.
+import type { CommandState } from "../kernel/events.ts";
 import type { CommandId } from "../kernel/ids.ts";
 import type { Command, StepKind } from "../store/commands.ts";
 import type { Step } from "../store/steps.ts";
@@ -29,29 +30,42 @@ interface RecoverOptions {
 
 /** Idempotent: each move is guarded by state and generation, so a second call finds nothing to do. */
 export function recover(tx: Tx, options: RecoverOptions): Recovered {
+  const { now, maxAgeMs } = options;
+  const requeued = new Set<CommandId>();
   const dead: CommandId[] = [];
-  const giveUp = (command: Command, outcome: Outcome) => {
-    if (!tx.commands.giveUp(command.id, tx.generation, options.now, JSON.stringify(outcome))) return;
-    options.runner.gaveUp(tx, command, outcome);
+  const note = (command: Command, became: CommandState | undefined) => {
+    if (became === "queued") requeued.add(command.id);
+    if (became !== "dead") return;
+    requeued.delete(command.id);
     dead.push(command.id);
   };
-  let requeued = 0;
   for (const command of tx.commands.running()) {
-    if (command.state !== "running" || command.generation >= tx.generation) continue;
-    if (command.kind === "completion") continue;
-    const after = strike(command, tx.steps.ofCommand(command.id), options.plannedStop);
-    if (after.strikes > ALONE_AT) {
-      giveUp(command, POISON);
-    } else if (tx.commands.orphanToQueue(command.id, after.strikes, after.kind, after.deathStep, tx.generation)) {
-      requeued += 1;
-    }
+    const isOrphan = command.state === "running" && command.generation < tx.generation;
+    if (isOrphan) note(command, recoverOrphan(tx, command, options));
   }
-  for (const command of [...tx.commands.queued(), ...tx.commands.running()]) {
-    // Its client is gone, and its history was the client's: it is never run again (contract, OpenAI door).
-    if (command.kind === "completion") tx.commands.cancel(command.id, options.now, JSON.stringify(CLIENT_GONE));
-    else if (command.state === "queued" && tooOld(command, options)) giveUp(command, TOO_OLD);
+  // A half-done turn goes on whatever its age: its person has seen it start.
+  for (const command of tx.commands.notToRun(maxAgeMs > 0 ? now - maxAgeMs : 0)) {
+    note(command, command.kind === "completion" ? clientGone(tx, command, now) : giveUp(tx, command, TOO_OLD, options));
   }
-  return { requeued, dead };
+  return { requeued: requeued.size, dead };
+}
+
+function recoverOrphan(tx: Tx, command: Command, options: RecoverOptions): CommandState | undefined {
+  if (command.kind === "completion") return clientGone(tx, command, options.now);
+  const { strikes, kind, deathStep } = strike(command, tx.steps.ofCommand(command.id), options.plannedStop);
+  if (strikes > ALONE_AT) return giveUp(tx, command, POISON, options);
+  return tx.commands.orphanToQueue(command.id, strikes, kind, deathStep, tx.generation) ? "queued" : undefined;
+}
+
+function giveUp(tx: Tx, command: Command, outcome: Outcome, { now, runner }: RecoverOptions): CommandState | undefined {
+  if (!tx.commands.giveUp(command.id, tx.generation, now, JSON.stringify(outcome))) return undefined;
+  runner.gaveUp(tx, command, outcome);
+  return "dead";
+}
+
+/** A stateless request is never run again: its client is gone, and its history was the client's (contract, OpenAI door). */
+function clientGone(tx: Tx, command: Command, now: number): CommandState | undefined {
+  return tx.commands.cancel(command.id, now, JSON.stringify(CLIENT_GONE)) ? "cancelled" : undefined;
 }
 
 const POISON: Outcome = {
@@ -84,9 +98,4 @@ export function strike(command: Command, steps: readonly Step[], plannedStop: bo
   const progressed = steps.some((step) => step.kind === kind && step.state === "done" && step.n > command.deathStep);
   if (progressed) return { strikes: 0, kind: undefined, deathStep };
   return { strikes: command.strikes + 1, kind, deathStep };
-}
-
-/** A half-done turn goes on whatever its age: its person has seen it start. */
-function tooOld(command: Command, { now, maxAgeMs }: RecoverOptions): boolean {
-  return maxAgeMs > 0 && !command.open && now - command.acceptedAt > maxAgeMs;
 }

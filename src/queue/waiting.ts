@@ -1,33 +1,63 @@
-// Owns: the in-memory index of queued commands: for each lane, in order, the first command of each free session that may go.
-// It is rebuilt at boot from the rows and never decides anything that the rows do not back.
+// Owns: the in-memory index of queued commands: for each lane, in order, those that may go now as far as their sessions and
+// senders are concerned. It is rebuilt at boot from the rows and never decides anything that the rows do not back.
 import type { CommandId, SessionKey } from "../kernel/ids.ts";
-import type { WaitingRow } from "../store/commands.ts";
-import { compare, insertOrdered, removeOrdered } from "./order.ts";
+import { chatKey, type QueuedCommand } from "../store/commands.ts";
+import { OWNER } from "./lane.ts";
+import { insertOrdered, removeOrdered } from "./order.ts";
 
-/** Sources whose blocked commands hold back nobody. */
-const HOLDS_NOBODY = new Set(["announce", "background", "heartbeat", "review"]);
+/** What the index keeps of a queued command. */
+export interface WaitingRow {
+  readonly id: CommandId;
+  readonly lane: string;
+  readonly orderKey: number;
+  readonly session: SessionKey;
+  readonly actor: string;
+  readonly acceptedAt: number;
+  readonly notBefore: number;
+  readonly open: boolean;
+  readonly strikes: number;
+  /** Lane, sender and route: commands of one line go in the order of their ids. Absent: it neither holds nor is held. */
+  readonly line: string | undefined;
+}
 
-interface Line {
+/** Sources whose commands nobody wrote: one that is blocked holds back nobody. */
+const IN_NO_LINE = new Set(["announce", "background", "heartbeat", "review"]);
+
+export function waitingRow(command: QueuedCommand): WaitingRow {
+  const { id, lane, orderKey, session, actor, acceptedAt, notBefore, open, strikes } = command;
+  const line = IN_NO_LINE.has(command.source) ? undefined : `${lane} ${command.sender} ${chatKey(command.route)}`;
+  return { id, lane, orderKey, session, actor, acceptedAt, notBefore, open, strikes, line };
+}
+
+/** What waits in one session. */
+interface Queued {
+  /** In the order of their keys. */
   readonly entries: WaitingRow[];
-  /** The command that has the session now. */
-  busy: boolean;
-  /** Candidates of this session that stand in the ready lists. */
+  /** A command has the session now. */
+  taken: boolean;
+  /** Those of its entries that stand in the ready lists. */
   candidates: WaitingRow[];
 }
 
 export interface Waiting {
   add(entry: WaitingRow): void;
-  /** Takes a command out; undefined when it is not there. */
-  remove(id: CommandId): WaitingRow | undefined;
+  /** Adds many at the price of one look at each session. */
+  fill(entries: Iterable<WaitingRow>): void;
+  /** Takes a command out, if it is there. */
+  remove(id: CommandId): void;
   get(id: CommandId): WaitingRow | undefined;
   /** A session that is taken offers no candidate. */
   takeSession(session: SessionKey): void;
   freeSession(session: SessionKey): void;
-  isBusy(session: SessionKey): boolean;
-  lanesWithCandidates(): Iterable<string>;
-  /** The candidates of a lane in order: one a session. */
-  candidates(lane: string): readonly WaitingRow[];
+  /**
+   * What may go, in lists that are in order and not empty: one for the owner's commands in a lane, one for everybody else's.
+   * Of each free session the first of each actor is there, since capacity goes by actor.
+   */
+  ready(): Iterable<readonly WaitingRow[]>;
+  isReady(entry: WaitingRow): boolean;
   countOfSession(session: SessionKey): number;
+  /** Lanes in which something waits. */
+  lanes(): Iterable<string>;
   countOfLane(lane: string): number;
   oldestOfLane(lane: string): number | undefined;
   size(): number;
@@ -42,65 +72,71 @@ export interface Waiting {
 
 export function makeWaiting(now: () => number, runsAlone: (strikes: number) => boolean): Waiting {
   const byId = new Map<CommandId, WaitingRow>();
-  const lines = new Map<SessionKey, Line>();
+  const sessions = new Map<SessionKey, Queued>();
   const ready = new Map<string, WaitingRow[]>();
   const laneCounts = new Map<string, number>();
   const backingOff = new Set<WaitingRow>();
   const suspects = new Set<WaitingRow>();
 
-  const lineOf = (session: SessionKey): Line => {
-    let line = lines.get(session);
-    if (line === undefined) {
-      line = { entries: [], busy: false, candidates: [] };
-      lines.set(session, line);
+  const of = (session: SessionKey): Queued => {
+    let found = sessions.get(session);
+    if (found === undefined) {
+      found = { entries: [], taken: false, candidates: [] };
+      sessions.set(session, found);
     }
-    return line;
+    return found;
   };
 
-  const refresh = (session: SessionKey, line: Line) => {
-    for (const old of line.candidates) withdraw(ready, old);
-    line.candidates = line.busy ? [] : eligible(line.entries, now());
-    for (const entry of line.candidates) offer(ready, entry);
-    if (line.entries.length === 0 && !line.busy) lines.delete(session);
+  const refresh = (session: SessionKey) => {
+    const queued = of(session);
+    for (const old of queued.candidates) withdraw(ready, old);
+    queued.candidates = queued.taken ? [] : eligible(queued.entries, now());
+    for (const entry of queued.candidates) offer(ready, entry);
+    if (queued.entries.length === 0 && !queued.taken) sessions.delete(session);
   };
 
-  const setBusy = (session: SessionKey, busy: boolean) => {
-    const line = lineOf(session);
-    line.busy = busy;
-    refresh(session, line);
+  const setTaken = (session: SessionKey, taken: boolean) => {
+    of(session).taken = taken;
+    refresh(session);
+  };
+
+  const place = (entry: WaitingRow) => {
+    if (byId.has(entry.id)) return;
+    byId.set(entry.id, entry);
+    laneCounts.set(entry.lane, (laneCounts.get(entry.lane) ?? 0) + 1);
+    if (entry.notBefore > now()) backingOff.add(entry);
+    if (runsAlone(entry.strikes)) suspects.add(entry);
+    insertOrdered(of(entry.session).entries, entry);
   };
 
   return {
     add(entry) {
-      byId.set(entry.id, entry);
-      laneCounts.set(entry.lane, (laneCounts.get(entry.lane) ?? 0) + 1);
-      if (entry.notBefore > now()) backingOff.add(entry);
-      if (runsAlone(entry.strikes)) suspects.add(entry);
-      const line = lineOf(entry.session);
-      insertOrdered(line.entries, entry);
-      refresh(entry.session, line);
+      place(entry);
+      refresh(entry.session);
+    },
+    fill(entries) {
+      for (const entry of entries) place(entry);
+      for (const session of [...sessions.keys()]) refresh(session);
     },
     remove(id) {
       const entry = byId.get(id);
-      if (entry === undefined) return undefined;
+      if (entry === undefined) return;
       byId.delete(id);
       backingOff.delete(entry);
       suspects.delete(entry);
       const left = (laneCounts.get(entry.lane) ?? 1) - 1;
       if (left === 0) laneCounts.delete(entry.lane);
       else laneCounts.set(entry.lane, left);
-      const line = lineOf(entry.session);
-      removeOrdered(line.entries, entry);
-      refresh(entry.session, line);
-      return entry;
+      removeOrdered(of(entry.session).entries, entry);
+      refresh(entry.session);
     },
     get: (id) => byId.get(id),
-    takeSession: (session) => setBusy(session, true),
-    freeSession: (session) => setBusy(session, false),
-    isBusy: (session) => lines.get(session)?.busy ?? false,
-    lanesWithCandidates: () => ready.keys(),
-    candidates: (lane) => ready.get(lane) ?? [],
-    countOfSession: (session) => lines.get(session)?.entries.length ?? 0,
+    takeSession: (session) => setTaken(session, true),
+    freeSession: (session) => setTaken(session, false),
+    ready: () => ready.values(),
+    isReady: (entry) => sessions.get(entry.session)?.candidates.includes(entry) ?? false,
+    countOfSession: (session) => sessions.get(session)?.entries.length ?? 0,
+    lanes: () => laneCounts.keys(),
     countOfLane: (lane) => laneCounts.get(lane) ?? 0,
     oldestOfLane(lane) {
       let oldest: number | undefined;
@@ -120,43 +156,47 @@ export function makeWaiting(now: () => number, runsAlone: (strikes: number) => b
       for (const entry of backingOff) {
         if (entry.notBefore > now()) continue;
         backingOff.delete(entry);
-        const line = lines.get(entry.session);
-        if (line !== undefined) refresh(entry.session, line);
+        refresh(entry.session);
       }
     },
     all: () => byId.values(),
   };
 }
 
+function groupOf({ lane, actor }: WaitingRow): string {
+  return actor === OWNER ? `owner ${lane}` : `others ${lane}`;
+}
+
 function offer(ready: Map<string, WaitingRow[]>, entry: WaitingRow): void {
-  const list = ready.get(entry.lane);
-  if (list === undefined) ready.set(entry.lane, [entry]);
+  const list = ready.get(groupOf(entry));
+  if (list === undefined) ready.set(groupOf(entry), [entry]);
   else insertOrdered(list, entry);
 }
 
 function withdraw(ready: Map<string, WaitingRow[]>, entry: WaitingRow): void {
-  const list = ready.get(entry.lane);
+  const list = ready.get(groupOf(entry));
   if (list === undefined) return;
   removeOrdered(list, entry);
-  if (list.length === 0) ready.delete(entry.lane);
+  if (list.length === 0) ready.delete(groupOf(entry));
 }
 
 /**
- * The commands of one free session that may go: the first of each lane. A half-done turn (`open`) has the session for itself.
- * A command in back-off holds back the later ones of its sender on its route, so that their order is kept.
+ * The commands of one free session that may go: the first of each actor in each lane. A half-done turn (`open`) has the
+ * session for itself. Within a line only the earliest may go, so that one in back-off holds back the later ones; by id and
+ * not by key, because a wall clock that was set back gives later messages smaller keys.
  */
 function eligible(entries: readonly WaitingRow[], now: number): WaitingRow[] {
   const open = entries.find((entry) => entry.open);
   if (open !== undefined) return open.notBefore <= now ? [open] : [];
-  const first = new Map<string, WaitingRow>();
-  const held = new Set<string>();
-  for (const entry of entries) {
-    const line = `${entry.sender} ${entry.chatKey}`;
-    if (entry.notBefore > now) {
-      if (!HOLDS_NOBODY.has(entry.source)) held.add(line);
-    } else if (!held.has(line) && !first.has(entry.lane)) {
-      first.set(entry.lane, entry);
-    }
+  const heads = new Map<string, CommandId>();
+  for (const { line, id } of entries) {
+    if (line !== undefined && id < (heads.get(line) ?? Infinity)) heads.set(line, id);
   }
-  return [...first.values()].sort(compare);
+  const first = new Map<string, WaitingRow>();
+  for (const entry of entries) {
+    const held = entry.line !== undefined && heads.get(entry.line) !== entry.id;
+    const slot = `${entry.lane} ${entry.actor}`;
+    if (!held && entry.notBefore <= now && !first.has(slot)) first.set(slot, entry);
+  }
+  return [...first.values()];
 }

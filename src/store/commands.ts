@@ -57,22 +57,22 @@ export interface Command extends NewCommand {
   readonly outcome: string | undefined;
 }
 
-/** What the in-memory index keeps of a queued command. */
-export interface WaitingRow {
-  readonly id: CommandId;
-  readonly lane: string;
-  readonly priority: number;
-  readonly orderKey: number;
-  readonly session: SessionKey;
-  readonly chatKey: string;
-  readonly sender: string;
-  readonly actor: string;
-  readonly source: string;
-  readonly acceptedAt: number;
-  readonly notBefore: number;
-  readonly open: boolean;
-  readonly strikes: number;
-}
+/** Of a queued command what decides when it goes: a long queue is read without its texts. */
+export type QueuedCommand = Pick<
+  Command,
+  | "id"
+  | "lane"
+  | "orderKey"
+  | "session"
+  | "route"
+  | "sender"
+  | "actor"
+  | "source"
+  | "acceptedAt"
+  | "notBefore"
+  | "open"
+  | "strikes"
+>;
 
 interface Row {
   id: number;
@@ -135,6 +135,23 @@ function parse(row: Row): Command {
   };
 }
 
+function parseQueued(row: Row): QueuedCommand {
+  return {
+    id: row.id as CommandId,
+    lane: row.lane,
+    orderKey: row.order_key,
+    session: row.session as SessionKey,
+    route: { channel: row.channel, account: row.account, chat: row.chat, thread: row.thread ?? undefined },
+    sender: row.sender,
+    actor: row.actor,
+    source: row.source,
+    acceptedAt: row.accepted_at,
+    notBefore: row.not_before,
+    open: row.open === 1,
+    strikes: row.strikes,
+  };
+}
+
 /** The fence: a write of a turn counts only while this claim of this host holds the command. */
 export interface Fence {
   readonly id: CommandId;
@@ -152,7 +169,18 @@ export function commandReads(db: Database) {
   const ofChat = db.prepare(
     "select * from commands where channel = ? and account = ? and chat = ? and thread is ? and id < ? order by id desc limit ?",
   );
-  const queued = db.prepare(`select * from commands where ${LIVE} and state = 'queued' order by id`);
+  const ofChatAfter = db.prepare(
+    "select * from commands where channel = ? and account = ? and chat = ? and thread is ? and id > ? order by id limit ?",
+  );
+  const queued = db.prepare(
+    `select id, lane, order_key, session, channel, account, chat, thread, sender, actor, source, accepted_at, not_before, open,
+       strikes
+     from commands where ${LIVE} and state = 'queued' order by order_key, id`,
+  );
+  const notToRun = db.prepare(
+    `select * from commands where ${LIVE} and state = 'queued' and (kind = 'completion' or (open = 0 and accepted_at < ?))
+     order by id`,
+  );
   const running = db.prepare(`select * from commands where ${LIVE} and state in ('running','waiting') order by id`);
   const lastId = db.prepare("select coalesce(max(id), 0) from commands").pluck();
   return {
@@ -162,12 +190,17 @@ export function commandReads(db: Database) {
     /** Newest first. */
     ofChat: (route: Route, before: number, limit: number): Command[] =>
       many(ofChat.all(route.channel, route.account, route.chat, route.thread ?? null, before, limit)),
+    /** Oldest first. */
+    ofChatAfter: (route: Route, after: number, limit: number): Command[] =>
+      many(ofChatAfter.all(route.channel, route.account, route.chat, route.thread ?? null, after, limit)),
     running: (): Command[] => many(running.all()),
     lastId: (): number => Number(lastId.get()),
-    /** One at a time, so that a long queue costs no second copy in memory. */
-    *queued(): Generator<Command> {
-      for (const row of queued.iterate()) yield parse(row as Row);
+    /** In the order of their keys; one at a time, so that a long queue costs no second copy in memory. */
+    *queued(): Generator<QueuedCommand> {
+      for (const row of queued.iterate()) yield parseQueued(row as Row);
     },
+    /** Queued ones that boot does not run: stateless requests, and those accepted before an instant that are not half done. */
+    notToRun: (acceptedBefore: number): Command[] => many(notToRun.all(acceptedBefore)),
   };
 }
 

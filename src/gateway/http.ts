@@ -126,6 +126,8 @@ const eventsQuery = z.object({
 });
 
 function events(c: Ctx, { live, clock }: HttpDeps): Response {
+  // Hono runs a GET for it and lets the body go unread: a watcher that nobody would ever stop.
+  if (c.req.method === "HEAD") return c.body(null);
   const query = parse(eventsQuery, c.req.query());
   const last = Number(c.req.header("last-event-id") ?? Number.NaN);
   const after = Number.isSafeInteger(last) ? last : (query.after ?? 0);

@@ -1,23 +1,19 @@
 // Owns: the OpenAI door: a request becomes a command like any other, its answer the response. Stateless unless a session is
 // named; a repeat by key, or a client library's own retry, joins the earlier command and is not run again.
-import { z } from "zod";
 import { sessionKey } from "../agents/session.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { Forbidden, InvalidInput, LanewayError, NotFound } from "../kernel/errors.ts";
+import { InvalidInput, NotFound } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
 import type { CommandId, Ids } from "../kernel/ids.ts";
 import type { Background } from "../kernel/log.ts";
-import { isFinal } from "../queue/command.ts";
 import { OWNER } from "../queue/lane.ts";
 import type { Queue } from "../queue/queue.ts";
-import { type Command, chatKey, type Route } from "../store/commands.ts";
+import type { Route } from "../store/commands.ts";
 import type { Store } from "../store/store.ts";
 import { type Accept, hashOf, type Inbound } from "./accept.ts";
-import { openAiError } from "./openai-error.ts";
+import { streamed, whole } from "./openai-reply.ts";
 import { type ParsedRequest, parseRequest } from "./openai-request.ts";
-import { sseResponse } from "./sse.ts";
 import { chatName } from "./verbs.ts";
-import { whenFinal } from "./when-final.ts";
 
 /** A client library repeats within seconds to minutes; later the same text is meant as a new request (contract). */
 const RETRY_WINDOW_MS = 600_000;
@@ -44,11 +40,6 @@ interface DoorDeps {
   readonly startedAt: number;
 }
 
-/** The turn ended without an answer. 502 lets a client library try again, which joins this command and costs nothing. */
-class NoAnswer extends LanewayError {
-  readonly code = "no_answer";
-}
-
 export function makeOpenAiDoor(deps: DoorDeps): OpenAiDoor {
   const names = ["laneway", ...deps.agents.map((agent) => `laneway/${agent}`)];
   const entry = (id: string) => ({
@@ -63,6 +54,7 @@ export function makeOpenAiDoor(deps: DoorDeps): OpenAiDoor {
     }
     return model === "laneway" ? "main" : model.slice("laneway/".length);
   };
+  const waiting = makeWaiting();
   return {
     models: () => ({ object: "list", data: names.map(entry) }),
     model(id) {
@@ -74,14 +66,9 @@ export function makeOpenAiDoor(deps: DoorDeps): OpenAiDoor {
       const inbound = inboundOf(parsed, raw, header, agentOf(parsed.model), deps);
       const earlier = earlierRetry(inbound, header, deps);
       const accepted = earlier === undefined ? await deps.accept(inbound) : { command: earlier, duplicate: true };
-      const call: Call = {
-        ...deps,
-        id: accepted.command,
-        joined: accepted.duplicate,
-        parsed,
-        stateless: inbound.kind === "completion",
-      };
-      return parsed.stream ? streamed(call) : await whole(call, signal);
+      const { command: id, duplicate: joined } = accepted;
+      const call = { ...deps, id, joined, parsed, stateless: inbound.kind === "completion", leave: waiting.join(id) };
+      return parsed.stream ? streamed(call) : await whole(call, signal).finally(call.leave);
     },
   };
 }
@@ -141,154 +128,22 @@ function earlierRetry(inbound: Inbound, header: Header, { store, clock }: DoorDe
   return found !== undefined && store.read.commands.get(found)?.state !== "cancelled" ? found : undefined;
 }
 
-interface Call extends DoorDeps {
-  readonly id: CommandId;
-  readonly joined: boolean;
-  readonly parsed: ParsedRequest;
-  readonly stateless: boolean;
-}
-
-const partExtra = z.object({
-  finish: z.enum(["stop", "length", "tool_calls"]),
-  usage: z.object({ inputTokens: z.number().default(0), outputTokens: z.number().default(0) }),
-  calls: z.array(z.object({ id: z.string(), name: z.string(), input: z.string() })).optional(),
-});
-
-interface Answer {
-  readonly text: string;
-  readonly finish: "stop" | "length" | "tool_calls";
-  readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
-  readonly toolCalls: readonly { id: string; type: "function"; function: { name: string; arguments: string } }[];
-}
-
-/** The answer of a command that has ended. Throws NoAnswer when it has none. */
-function answerOf(command: Command, { store, stateless }: Call): Answer {
-  const part = store.read.outbox.ofCommand(command.id)[0];
-  if (command.state === "cancelled") throw cancelled(stateless);
-  if (command.state !== "done" || part === undefined) {
-    throw new NoAnswer(part?.text ?? "the message could not be answered", { hint: "`laneway queue show` tells more." });
-  }
-  // A chat command's reply has no figures.
-  const extra = partExtra.parse(part.extra === undefined ? { finish: "stop", usage: {} } : JSON.parse(part.extra));
-  const { inputTokens, outputTokens } = extra.usage;
-  const usage = {
-    prompt_tokens: inputTokens,
-    completion_tokens: outputTokens,
-    total_tokens: inputTokens + outputTokens,
+/** How many requests wait for each command: repeats join it, and it is for all of them. */
+function makeWaiting() {
+  const counts = new Map<CommandId, number>();
+  return {
+    /** Counts one more; what it answers takes it away again, once, and tells whether it was the last. */
+    join(id: CommandId): () => boolean {
+      counts.set(id, (counts.get(id) ?? 0) + 1);
+      let here = true;
+      return () => {
+        if (!here) return false;
+        here = false;
+        const left = (counts.get(id) ?? 1) - 1;
+        if (left === 0) counts.delete(id);
+        else counts.set(id, left);
+        return left === 0;
+      };
+    },
   };
-  const toolCalls = (extra.calls ?? []).map(({ id, name, input }) => ({
-    id,
-    type: "function" as const,
-    function: { name, arguments: input },
-  }));
-  return { text: part.text, finish: extra.finish, usage, toolCalls };
-}
-
-function cancelled(stateless: boolean): Forbidden {
-  const hint = stateless
-    ? "Send it again, with a new Idempotency-Key if there was one."
-    : "Send it again if it still matters.";
-  return new Stopped("the request was stopped before it was answered", { hint });
-}
-
-class Stopped extends Forbidden {
-  override readonly code = "stopped";
-}
-
-async function whole(call: Call, signal: AbortSignal): Promise<Response> {
-  const command = await whenFinal(call.id, call, signal);
-  if (!isFinal(command.state)) {
-    clientGone(call);
-    return new Response(null, { status: 499 });
-  }
-  const answer = answerOf(command, call);
-  delivered(command, call);
-  const toolCalls = answer.toolCalls.length === 0 ? {} : { tool_calls: answer.toolCalls };
-  const message = {
-    role: "assistant",
-    content: answer.text === "" && answer.toolCalls.length > 0 ? null : answer.text,
-    refusal: null,
-    ...toolCalls,
-  };
-  const choice = { index: 0, message, logprobs: null, finish_reason: answer.finish };
-  return Response.json({ ...head("chat.completion", command, call), choices: [choice], usage: answer.usage });
-}
-
-function head(object: string, command: { id: number; acceptedAt: number }, { parsed }: Call) {
-  return { id: `chatcmpl-${command.id}`, object, created: Math.floor(command.acceptedAt / 1_000), model: parsed.model };
-}
-
-/** Nobody waits for a stateless answer any more; a named session's turn runs on. */
-function clientGone({ id, stateless, queue, background }: Call): void {
-  if (stateless) background("openai.client-gone", queue.cancel(id, { reason: "client-gone" }));
-}
-
-function delivered(command: Command, { store, clock, background }: Call): void {
-  const key = chatKey(command.route);
-  const part = store.read.outbox.ofCommand(command.id)[0];
-  if (part?.state !== "ready") return;
-  background(
-    "openai.delivered",
-    store.write("ack", (tx) => tx.outbox.acknowledge(key, part.id, clock.now())),
-  );
-}
-
-/** Text that a failed try had streamed cannot be taken back from this protocol, so the new beginning is marked. */
-const BEGUN_ANEW = "\n\n[begun anew]\n\n";
-
-function streamed(call: Call): Response {
-  const gone = new AbortController();
-  return sseResponse(call.clock, (writer) => {
-    const accepted = call.store.read.commands.get(call.id);
-    const base = head(
-      "chat.completion.chunk",
-      { id: call.id, acceptedAt: accepted?.acceptedAt ?? call.clock.now() },
-      call,
-    );
-    const usage = call.parsed.includeUsage ? { usage: null } : {};
-    const chunk = (delta: unknown, finish: string | null = null) =>
-      writer.event(undefined, {
-        ...base,
-        choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
-        ...usage,
-      });
-    let sent = "";
-    const stop = call.events.on((event) => {
-      if (!("id" in event) || event.id !== call.id || call.joined) return;
-      if (event.type === "stream.start" && sent !== "") {
-        chunk({ content: event.again ? BEGUN_ANEW : "\n\n" });
-        sent = "";
-      }
-      if (event.type !== "stream.text") return;
-      sent += event.delta;
-      chunk({ content: event.delta });
-    });
-    const position = call.queue.position(call.id);
-    if (position !== undefined) writer.comment(`queued, ${position} ahead`);
-    chunk({ role: "assistant", content: "" });
-    const finish = async () => {
-      const command = await whenFinal(call.id, call, gone.signal);
-      stop();
-      if (!isFinal(command.state)) return clientGone(call);
-      const answer = answerOf(command, call);
-      if (answer.text.startsWith(sent) && answer.text.length > sent.length)
-        chunk({ content: answer.text.slice(sent.length) });
-      if (answer.toolCalls.length > 0) chunk({ tool_calls: answer.toolCalls.map((one, index) => ({ index, ...one })) });
-      chunk({}, answer.finish);
-      if (call.parsed.includeUsage) writer.event(undefined, { ...base, choices: [], usage: answer.usage });
-      writer.raw("[DONE]");
-      delivered(command, call);
-    };
-    const ended = finish()
-      .catch((thrown: unknown) => {
-        if (!(thrown instanceof LanewayError)) throw thrown;
-        writer.event(undefined, openAiError(thrown));
-      })
-      .finally(() => {
-        stop();
-        writer.close();
-      });
-    call.background("openai.stream", ended);
-    return () => gone.abort("client gone");
-  });
 }

@@ -1,5 +1,6 @@
 // Owns: the verbs of `/api`: one table of name, input and effect, for page, terminal and CLI alike. The caller is the owner.
 import { z } from "zod";
+import { agentOf } from "../agents/session.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { InvalidInput, NotFound } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
@@ -215,7 +216,7 @@ async function retryCommand(input: { id: number }, deps: VerbDeps) {
   const accepted = await deps.accept({
     event: { channel: route.channel, account: route.account, key },
     rawHash: hashOf(text),
-    ...{ route, agent: "main", sender, actor, role, source, kind: "message", text, extra },
+    ...{ route, agent: agentOf(old.session), sender, actor, role, source, kind: "message", text, extra },
   });
   return { id: accepted.command, of: old.id };
 }

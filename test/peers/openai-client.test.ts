@@ -323,7 +323,13 @@ describe("tools of the client", () => {
       expect(request.map((message) => message.role)).toEqual(["user", "assistant", "tool"]);
       expect(request[2]).toMatchObject({ tool_call_id: "call_w", content: "mild" });
 
-      await complete(`after that, ${stream}`, {}, session);
+      // Clients repeat the whole history: nothing of it may be appended again.
+      const later = [
+        ...history,
+        { role: "assistant", content: "It is mild." } as Message,
+        user(`after that, ${stream}`),
+      ];
+      await complete("", { messages: later }, session);
       expect(last(puppet.asked(`after that, ${stream}`)).map((message) => message.role)).toEqual([
         ...["system", "user", "assistant", "tool", "assistant", "user"],
       ]);
@@ -423,6 +429,36 @@ describe("repeats", () => {
     expect(requests).toBe(3);
     // Two attempts on the one backend, and no more for the two retries.
     expect(puppet.asked("always broken")).toHaveLength(2);
+    // The client has been told, so nothing waits for it in the outbox.
+    const { parts } = (await world.host().api("outbox.list")).body;
+    expect(parts.filter(({ preview }: Json) => preview.includes("kaput"))).toEqual([]);
+  });
+
+  test("of two requests that wait for one stateless command one may go: the other still gets the answer", async () => {
+    const release = Promise.withResolvers<void>();
+    puppet.on("for both of us", async (response) => {
+      await release.promise;
+      sendStream(response, chunk({ role: "assistant", content: "Here." }), chunk({}, "stop"), DONE);
+      response.end();
+    });
+    const stop = new AbortController();
+    const headers = { "idempotency-key": freshKey() };
+    const impatient = complete("for both of us", {}, { headers, signal: stop.signal }).catch(() => "gone");
+    await eventually("the model is asked", () => puppet.asked("for both of us").length === 1);
+    // The stream begins when the request has joined.
+    const body: OpenAI.ChatCompletionCreateParamsStreaming = {
+      ...{ model: "laneway", messages: [user("for both of us")], stream: true },
+    };
+    const patient = await client.chat.completions.create(body, { headers });
+    stop.abort();
+    expect(await impatient).toBe("gone");
+    // By the end of a later request the host has seen that the first client is gone.
+    await world.host().api("status");
+    release.resolve();
+    let text = "";
+    for await (const one of patient) text += one.choices[0]?.delta.content ?? "";
+    expect(text).toBe("Here.");
+    expect(puppet.asked("for both of us")).toHaveLength(1);
   });
 
   test("the same words without a retry's mark are meant as a new request", async () => {

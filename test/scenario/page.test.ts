@@ -1,121 +1,69 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import type { Browser, BrowserContextOptions, Page, Route } from "playwright-core";
+import type { Route } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { findChromium, newVisitor, shownRows, startBrowser, type Visitor } from "../support/browser.ts";
+import { findChromium, shownRows } from "../support/browser.ts";
 import { startCanary } from "../support/canary.ts";
-import { temporaryFolder } from "../support/files.ts";
-import { childEnv, MAIN, settingsFor, writeSettings } from "../support/host.ts";
+import { settingsFor, writeSettings } from "../support/host.ts";
+import { type Stage, startFirstHost, startStage } from "./page-stage.ts";
 import { allTexts, focused, inSteps, isAnswered, isGrowing, isOpen, messageRow, say, WAIT } from "./page-steps.ts";
-import { type Puppet, says, startPuppet } from "./puppet.ts";
-import { eventually, type Json, last, startWorld, type World } from "./world.ts";
+import { says } from "./puppet.ts";
+import { last } from "./world.ts";
 
 // The web chat in a real Chromium: one browser, one host with its model in the test's hand, one host without any model.
 
 const chromium = findChromium();
 const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 3, isMobile: true, hasTouch: true };
+/** Hang guard of the test that starts the host twice. */
+const RESTART_LIMIT_MS = 180_000;
 /** What the browser itself says on the console while the host is away. */
 const HOST_AWAY = /^error: Failed to load resource: net::ERR_(CONNECTION|INCOMPLETE|EMPTY|SOCKET)/;
 /** And when the host lets nobody in. */
 const NOT_LET_IN = /^error: Failed to load resource: the server responded with a status of 401/;
 
 describe.skipIf(chromium === undefined)("the page in a browser", () => {
-  let browser: Browser;
-  let puppet: Puppet;
-  let world: World;
-  /** The owner's browser, which stays, and its first tab. */
-  let owner: Visitor;
-  let page: Page;
-  /** The address of the hosts with a model: they follow one another on one port. */
-  let home: string;
-  const others: Visitor[] = [];
-
-  /** Somebody else, for one test. */
-  async function visitor(options?: BrowserContextOptions): Promise<Visitor> {
-    const made = await newVisitor(browser, options);
-    others.push(made);
-    return made;
-  }
-
-  async function freshLink(): Promise<string> {
-    return (await world.host().api("link")).body.url;
-  }
-
-  /** Waits until the page shows what the host has, all of it and nothing else. */
-  async function isWhole(shown: Page): Promise<void> {
-    const { items } = (await world.host().api("history", { limit: 200 })).body;
-    const rows = async () => (await shownRows(shown)).filter((row) => !row.live).map((row) => row.seq);
-    await expect
-      .poll(async () => (await rows()).toSorted(), WAIT)
-      .toEqual(items.map(({ seq }: Json) => seq).toSorted());
-  }
-
+  let stage: Stage;
   beforeAll(async () => {
-    puppet = await startPuppet();
-    [browser, world] = await Promise.all([startBrowser(chromium ?? ""), startWorld(settingsFor(puppet.baseUrl))]);
-    home = world.host().address;
-    owner = await newVisitor(browser);
-    page = await owner.open(world.host().link);
-    await isOpen(page);
+    stage = await startStage(chromium ?? "");
   });
   afterEach(async () => {
-    const all = [owner, ...others];
-    for (const one of others.splice(0)) await one.context.close();
-    expect(all.flatMap((one) => one.troubles())).toEqual([]);
+    expect(await stage.settle()).toEqual([]);
   });
   afterAll(async () => {
-    await browser?.close();
-    await world?.[Symbol.asyncDispose]();
-    await puppet?.stop();
+    await stage?.[Symbol.asyncDispose]();
   });
 
   test("the first start, without settings, key and account, prints a link to a chat that answers", async (context) => {
-    await using folder = await temporaryFolder();
-    // Only so that no other host on this machine is in the way; it stands outside of the home, which is not there yet.
-    const file = await folder.write("port.yaml", "gateway: { port: 0 }\n");
-    const child = spawn(process.execPath, [MAIN, "start", "--config", file], {
-      env: childEnv(folder.at("home"), { LANEWAY_TOKEN: "" }),
-      stdio: ["ignore", "pipe", "ignore"],
-    });
-    const ended = once(child, "exit");
-    try {
-      let printed = "";
-      child.stdout.setEncoding("utf8").on("data", (text: string) => {
-        printed += text;
-      });
-      const link = await eventually("a link is printed", () => /^ *Open +(http:\S+)$/m.exec(printed)?.[1]);
-      if (!/^Backend: offline/m.test(printed)) context.skip("the host found a model on this machine");
-      const first = await visitor();
-      const chat = await first.open(link);
-      await isOpen(chat);
-      await say(chat, "Is anybody there?");
-      await expect
-        .poll(() => allTexts(chat), WAIT)
-        .toEqual(["Is anybody there?", expect.stringContaining("You wrote: Is anybody there?")]);
-      expect(new URL(chat.url()).hash).toBe("");
-      await first.context.close();
-    } finally {
-      child.kill();
-      await ended;
-    }
+    await using host = await startFirstHost();
+    if (!/^Backend: offline/m.test(host.printed)) context.skip("the host found a model on this machine");
+    const first = await stage.visitor();
+    const chat = await first.open(host.link);
+    await isOpen(chat);
+    await say(chat, "Is anybody there?");
+    await expect
+      .poll(() => allTexts(chat), WAIT)
+      .toEqual(["Is anybody there?", expect.stringContaining("You wrote: Is anybody there?")]);
+    expect(new URL(chat.url()).hash).toBe("");
+    await first.context.close();
   });
 
   test("the link's code leaves the address at once and opens the page for one browser only", async () => {
-    const link = await freshLink();
-    const first = await visitor();
+    const { home } = stage;
+    const link = await stage.freshLink();
+    const first = await stage.visitor();
     const opened = await first.open(link);
     await isOpen(opened);
     expect(opened.url()).toBe(`${home}/`);
     expect(await opened.evaluate("history.length")).toBe(2);
 
-    const second = await visitor();
+    const second = await stage.visitor();
     const refused = await second.open(link);
     await refused.locator("#gate").waitFor();
-    await expect.poll(() => refused.locator("#gate-text").textContent()).toContain("has been used or has expired");
+    await expect
+      .poll(() => refused.locator("#gate-text").textContent(), WAIT)
+      .toContain("has been used or has expired");
     expect(await refused.locator("#chat").isVisible()).toBe(false);
     expect(refused.url()).toBe(`${home}/`);
     await refused.reload();
-    await expect.poll(() => refused.locator("#gate-text").textContent()).toContain("laneway link");
+    await expect.poll(() => refused.locator("#gate-text").textContent(), WAIT).toContain("laneway link");
     expect(second.troubles().filter((trouble) => !NOT_LET_IN.test(trouble))).toEqual([]);
 
     // Whoever was let in comes in without a code from now on, by the used link too.
@@ -125,6 +73,7 @@ describe.skipIf(chromium === undefined)("the page in a browser", () => {
   });
 
   test("an answer grows word by word and ends as one; a reload keeps everything and shows nothing twice", async () => {
+    const { puppet, page } = stage;
     const answer = inSteps("Once", " upon", " a time.");
     puppet.on("tell me a tale", answer.behaviour);
     await say(page, "tell me a tale");
@@ -140,17 +89,18 @@ describe.skipIf(chromium === undefined)("the page in a browser", () => {
 
     await say(page, "and then?");
     await isAnswered(page, "and then?", "re: and then?");
-    await isWhole(page);
+    await stage.isWhole(page);
     const before = await allTexts(page);
     await page.locator("#input").fill("a draft");
     await page.reload();
     await isOpen(page);
     await expect.poll(() => allTexts(page), WAIT).toEqual(before);
-    await isWhole(page);
+    await stage.isWhole(page);
     expect(await page.locator("#input").inputValue()).toBe("a draft");
   });
 
   test("a second tab shows the same, also of an answer that grows, and both get what comes", async () => {
+    const { puppet, home, owner, page } = stage;
     const answer = inSteps("for", " both");
     puppet.on("who is it for?", answer.behaviour);
     await say(page, "who is it for?");
@@ -176,11 +126,12 @@ describe.skipIf(chromium === undefined)("the page in a browser", () => {
     held.resolve();
     await say(tab, "from the second tab");
     for (const each of [page, tab]) await isAnswered(each, "from the second tab", "re: from the second tab");
-    for (const each of [page, tab]) await isWhole(each);
+    for (const each of [page, tab]) await stage.isWhole(each);
     await tab.close();
   });
 
   test("everything can be done with keys alone, and Esc stops an answer", async () => {
+    const { puppet, page } = stage;
     await page.reload();
     await expect.poll(() => focused(page), WAIT).toBe("input");
     const { keyboard } = page;
@@ -235,6 +186,7 @@ describe.skipIf(chromium === undefined)("the page in a browser", () => {
   });
 
   test("what a model writes is shown as text: nothing runs, nothing is fetched until it is clicked (INJ-R2)", async () => {
+    const { puppet, home, owner, page } = stage;
     await using canary = await startCanary();
     const { address } = canary;
     const hostile = [
@@ -280,13 +232,14 @@ describe.skipIf(chromium === undefined)("the page in a browser", () => {
   });
 
   test("no address in the page's own address is ever contacted (NET-4)", async () => {
+    const { home } = stage;
     await using canary = await startCanary();
-    const code = new URL(await freshLink()).hash;
+    const code = new URL(await stage.freshLink()).hash;
     const names = ["gatewayUrl", "gateway", "url", "host", "ws", "api", "baseUrl"];
     const query = new URLSearchParams(
       names.map((name, at): [string, string] => [name, `${at % 2 === 0 ? "ws" : "http"}://${canary.authority}`]),
     );
-    const lured = await visitor();
+    const lured = await stage.visitor();
     const tab = await lured.open(`${home}/?${query}${code}`);
     await isOpen(tab);
     await say(tab, "whom do you talk to?");
@@ -296,14 +249,15 @@ describe.skipIf(chromium === undefined)("the page in a browser", () => {
   });
 
   test("on a phone nothing is wider than the screen, and the field is always in reach", async () => {
+    const { puppet } = stage;
     const wide = "w".repeat(400);
     const words = `does this fit? ${wide}`;
     puppet.on(
       words,
       says(`${wide}\n\n\`${wide}\`\n\n- ${wide}\n\nhttps://example.invalid/${wide}\n\n\`\`\`\n${wide}\n\`\`\``),
     );
-    const phone = await visitor(PHONE);
-    const chat = await phone.open(await freshLink());
+    const phone = await stage.visitor(PHONE);
+    const chat = await phone.open(await stage.freshLink());
     await isOpen(chat);
     const input = chat.locator("#input");
     const isWithin = async (height: number) => {
@@ -319,7 +273,7 @@ describe.skipIf(chromium === undefined)("the page in a browser", () => {
     await isWithin(844);
     await chat.locator("#send").tap();
     await expect.poll(() => messageRow(chat, words), WAIT).toMatchObject({ state: "done" });
-    await isWhole(chat);
+    await stage.isWhole(chat);
     const widths = await chat
       .locator("html, body, #chat, #scroller, #log, #foot")
       .evaluateAll((parts) => parts.map((part) => part.scrollWidth));
@@ -335,49 +289,54 @@ describe.skipIf(chromium === undefined)("the page in a browser", () => {
     expect(await focused(chat)).toBe("input");
   });
 
-  test("a host killed in mid-answer and started again: the page comes back by itself, each message is answered once, nothing typed is lost (G1)", async () => {
-    const words = "long before the crash";
-    puppet.on(words, inSteps("half an", " never").behaviour);
-    const tab = await owner.open(home);
-    await say(page, words);
-    for (const each of [page, tab]) await isGrowing(each, words, "half an");
-    puppet.on(words, says("a whole answer"));
-    await world.host().kill();
+  test(
+    "a host killed in mid-answer and started again: the page comes back by itself, each message is answered once, nothing typed is lost (G1)",
+    async () => {
+      const { puppet, world, home, owner, page } = stage;
+      const words = "long before the crash";
+      puppet.on(words, inSteps("half an", " never").behaviour);
+      const tab = await owner.open(home);
+      await say(page, words);
+      for (const each of [page, tab]) await isGrowing(each, words, "half an");
+      puppet.on(words, says("a whole answer"));
+      await world.host().kill();
 
-    for (const each of [page, tab]) await each.locator("#banner").waitFor();
-    await say(page, "sent while it was away");
-    await say(tab, "from a tab that is gone");
-    await expect.poll(() => messageRow(tab, "from a tab that is gone")).toMatchObject({ seq: undefined });
-    await tab.close();
-    await page.locator("#input").fill("not sent yet");
-    expect(await messageRow(page, "sent while it was away")).toMatchObject({ seq: undefined });
+      for (const each of [page, tab]) await each.locator("#banner").waitFor();
+      await say(page, "sent while it was away");
+      await say(tab, "from a tab that is gone");
+      await expect.poll(() => messageRow(tab, "from a tab that is gone"), WAIT).toMatchObject({ seq: undefined });
+      await tab.close();
+      await page.locator("#input").fill("not sent yet");
+      expect(await messageRow(page, "sent while it was away")).toMatchObject({ seq: undefined });
 
-    await writeSettings(world.home, settingsFor(puppet.baseUrl, "", Number(new URL(home).port)));
-    // The third message that this host accepts is the last that it commits.
-    const second = await world.start({ LANEWAY_CRASH_AT: "commit.after:accept#3" });
-    expect(second.address).toBe(home);
-    await page.locator("#banner").waitFor({ state: "hidden" });
-    const sent = [words, "sent while it was away", "from a tab that is gone"];
-    await isAnswered(page, words, "a whole answer");
-    for (const text of sent.slice(1)) await isAnswered(page, text, `re: ${text}`);
-    await isWhole(page);
-    expect((await allTexts(page)).slice(-6)).toEqual([
-      words,
-      "a whole answer",
-      ...sent.slice(1).flatMap((text) => [text, `re: ${text}`]),
-    ]);
-    expect(await page.locator("#input").inputValue()).toBe("not sent yet");
+      await writeSettings(world.home, settingsFor(puppet.baseUrl, "", Number(new URL(home).port)));
+      // The third message that this host accepts is the last that it commits.
+      const second = await world.start({ LANEWAY_CRASH_AT: "commit.after:accept#3" });
+      expect(second.address).toBe(home);
+      await page.locator("#banner").waitFor({ state: "hidden" });
+      const sent = [words, "sent while it was away", "from a tab that is gone"];
+      await isAnswered(page, words, "a whole answer");
+      for (const text of sent.slice(1)) await isAnswered(page, text, `re: ${text}`);
+      await stage.isWhole(page);
+      expect((await allTexts(page)).slice(-6)).toEqual([
+        words,
+        "a whole answer",
+        ...sent.slice(1).flatMap((text) => [text, `re: ${text}`]),
+      ]);
+      expect(await page.locator("#input").inputValue()).toBe("not sent yet");
 
-    // Accepted, but the page is never told: it asks again, and the message is still one.
-    await say(page, "did you get this?");
-    expect(await second.ended).toMatchObject({ signal: "SIGKILL" });
-    await world.start();
-    await isAnswered(page, "did you get this?", "re: did you get this?");
-    await say(page, "go on");
-    await isAnswered(page, "go on", "re: go on");
-    await isWhole(page);
-    const told = last(puppet.asked("go on")).flatMap(({ role, content }) => (role === "user" ? [content] : []));
-    for (const text of [...sent, "did you get this?"]) expect(told.filter((one) => one === text)).toHaveLength(1);
-    expect(owner.troubles().filter((trouble) => !HOST_AWAY.test(trouble))).toEqual([]);
-  });
+      // Accepted, but the page is never told: it asks again, and the message is still one.
+      await say(page, "did you get this?");
+      expect(await second.ended).toMatchObject({ signal: "SIGKILL" });
+      await world.start();
+      await isAnswered(page, "did you get this?", "re: did you get this?");
+      await say(page, "go on");
+      await isAnswered(page, "go on", "re: go on");
+      await stage.isWhole(page);
+      const told = last(puppet.asked("go on")).flatMap(({ role, content }) => (role === "user" ? [content] : []));
+      for (const text of [...sent, "did you get this?"]) expect(told.filter((one) => one === text)).toHaveLength(1);
+      expect(owner.troubles().filter((trouble) => !HOST_AWAY.test(trouble))).toEqual([]);
+    },
+    RESTART_LIMIT_MS,
+  );
 });

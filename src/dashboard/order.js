@@ -5,7 +5,7 @@
  * @typedef {import("./wire.js").PersonItem} PersonItem
  * @typedef {{ command: number, text: string, note: string, ended: string | undefined, place: number }} Live
  *   an answer that grows; `ended` is the state that ended it while its final part has not come yet, and `place` the
- *   seq below which it then stands
+ *   seq below which it then stands, unless it was stopped: such a one stays below its message
  * @typedef {{ kind: "item", item: Item, state: string, position: number | undefined } | { kind: "live", live: Live }} Row
  * @typedef {{ state: string, position?: number | undefined }} Known
  * @typedef {{ before: Row[], after: Row[], running: number[] }} Order
@@ -23,7 +23,7 @@
 export function arrange(items, stateOf, ended) {
   const sorted = items.toSorted((a, b) => a.seq - b.seq);
   /** @type {{ key: number, row: Row }[]} */
-  const keyed = ended.map((live) => ({ key: live.place + 0.25, row: { kind: "live", live } }));
+  const keyed = [];
   /** @type {Row[]} */
   const after = [];
   /** @type {number[]} */
@@ -46,6 +46,12 @@ export function arrange(items, stateOf, ended) {
     // One without an answer of its own goes with the message before it, which took it in.
     lastKey = alone && !isBusy(state) ? Math.max(item.seq, lastKey) : key;
     keyed.push({ key: lastKey, row });
+  }
+  for (const live of ended) {
+    const mine = keyed.filter(({ row }) => row.kind === "item" && row.item.command === live.command);
+    const isStopped = live.ended === "cancelled" && mine.length > 0;
+    const place = isStopped ? Math.max(...mine.map(({ key }) => key)) : live.place;
+    keyed.push({ key: place + 0.25, row: { kind: "live", live } });
   }
   keyed.sort((a, b) => a.key - b.key);
   return { before: keyed.map(({ row }) => row), after, running };

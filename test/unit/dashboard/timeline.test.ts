@@ -159,6 +159,16 @@ describe("growing answers", () => {
     expect(shown(timeline)).toEqual(["q1", "~half an ans", "q2"]);
   });
 
+  test("a stopped one stays below its message, above what waited and the stop itself", () => {
+    const timeline = timelineOf(person(1, "running"), person(2, "queued"));
+    timeline.startStream(1, "half an ans");
+    expect(shown(timeline)).toEqual(["q1", "~half an ans", "q2"]);
+    timeline.addItem(person(3, "done", "/stop"));
+    timeline.addItem(part(4, 3, "stopped", "notice"));
+    for (const command of [1, 2]) timeline.setState(command, "cancelled", undefined);
+    expect(shown(timeline)).toEqual(["q1", "~half an ans", "q2", "/stop", "stopped"]);
+  });
+
   test("a running command without words is shown as working, with what it does", () => {
     const timeline = timelineOf(person(1, "running"));
     expect(shown(timeline)).toEqual(["q1", "~"]);

@@ -246,3 +246,58 @@ async function sendAll(client: Client, sent: Sent[]): Promise<void> {
 async function diedWithin(host: HostProcess, ms: number): Promise<boolean> {
   return (await Promise.race([host.ended, delay(ms, undefined)])) !== undefined;
 }
+
+export interface PoisonReport {
+  readonly deaths: number;
+  readonly poison: { readonly state: string; readonly told: number };
+  /** Messages beside the poison that did not end answered. */
+  readonly unanswered: readonly string[];
+}
+
+const BYSTANDERS = 4;
+
+/** A message whose every model call kills the host, among others that are harmless (G8). */
+export async function plantedPoison(home: string): Promise<PoisonReport> {
+  const model = await startEchoModel(() => 20);
+  await prepare(home, model);
+  let deaths = 0;
+  let host = await startHostProcess(home);
+  model.onAsk = (text) => {
+    if (text !== "poison") return;
+    deaths += 1;
+    host.process.kill("SIGKILL");
+  };
+  const chats = ["poison", ...Array.from({ length: BYSTANDERS }, (_, i) => `harmless ${i}`)];
+  try {
+    await Promise.all(
+      chats.map((text, i) => host.api("send", { chat: `chat${i}`, text, key: text }).catch(() => undefined)),
+    );
+    // Three deaths make it dead; a fourth would be a host that never stays up.
+    for (let boots = 0; boots < 4 && (await diedWithin(host, 3_000)); boots += 1) host = await startHostProcess(home);
+    await host.stop();
+    return { deaths, ...poisonRows(home, chats) };
+  } finally {
+    await model.stop();
+  }
+}
+
+function poisonRows(home: string, chats: readonly string[]): Omit<PoisonReport, "deaths"> {
+  const db = new Database(`${home}/laneway.db`, { readonly: true });
+  try {
+    const rows = db.prepare("select id, state, text from commands").all() as {
+      id: number;
+      state: string;
+      text: string;
+    }[];
+    const poison = rows.find((row) => row.text === "poison");
+    const told = db
+      .prepare("select count(*) from outbox where command = ?")
+      .pluck()
+      .get(poison?.id ?? 0);
+    const done = rows.filter((row) => row.state === "done").map((row) => row.text);
+    const unanswered = chats.filter((text) => text !== "poison" && !done.includes(text));
+    return { poison: { state: poison?.state ?? "missing", told: Number(told) }, unanswered };
+  } finally {
+    db.close();
+  }
+}

@@ -44,7 +44,7 @@ function configure(command: Command, output: OutputConfiguration): void {
 
 function makeProgram(shell: Shell, run: Run): Command {
   const program = new Command("laneway")
-    .description("A gateway for a personal agent host: chats, children, cron and runbooks over durable lanes.")
+    .description("A gateway for a personal agent host: durable commands on lanes, nothing lost, nothing said twice.")
     .version(packageVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "show this help")
     .helpCommand("help [command]", "show the help of a command")
@@ -58,7 +58,8 @@ function makeProgram(shell: Shell, run: Run): Command {
 
 const HELP_TAIL = `
 The home is $LANEWAY_HOME, by default ~/.laneway. Listings take --json: one object a line.
-Exit codes: 0 ok, 1 the work failed, 2 usage, 69 no host runs, 78 settings refused.`;
+Exit codes: 0 ok, 1 the work failed, 2 usage, 65 data corrupt or of a newer version, 69 no host runs, 70 internal,
+75 another host holds the data, 78 settings refused.`;
 
 function addHost(program: Command, shell: Shell, run: Run): void {
   program.commandsGroup("Host:");
@@ -179,14 +180,14 @@ function addSessions(program: Command, shell: Shell, run: Run): void {
   sessions
     .command("show")
     .description("the newest messages of a conversation")
-    .argument("<key>", "key of the session, as the list shows it")
+    .argument("<key>", "key of the session: the first column of `laneway sessions list`")
     .addOption(rowLimit())
     .addOption(jsonLines())
     .action(async (key, options) => run((await import("./sessions.ts")).sessionsShow(shell, key, options)));
   sessions
     .command("export")
     .description("write a transcript to stdout as Markdown, or with --json one message a line")
-    .argument("<key>", "key of the session, as the list shows it")
+    .argument("<key>", "key of the session: the first column of `laneway sessions list`")
     .addOption(jsonLines())
     .action(async (key, options) => run((await import("./sessions.ts")).sessionsExport(shell, key, options)));
 }

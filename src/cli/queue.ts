@@ -49,7 +49,7 @@ export async function queueShow(shell: Shell, id: number, { json }: JsonOption):
     facts(out, [
       ["command", command.id],
       ["state", command.state],
-      ["outcome", [command.outcome?.reason, command.outcome?.message].filter(Boolean).join(": ")],
+      ["outcome", [command.outcome?.reason, command.outcome?.message].filter(Boolean).join(": ").replaceAll("\n", " ")],
       ["lane", command.lane],
       ["priority", command.priority],
       ["place", command.position],

@@ -230,7 +230,7 @@ async function listen(server: Server, { host, port }: Settings["gateway"]): Prom
     await once(server, "listening");
   } catch (thrown) {
     throw new ConfigError(`cannot listen on ${host}:${port}: ${messageOf(thrown)}`, {
-      hint: "Set gateway.port to a free port (0 takes any), or stop the program that has it.",
+      hint: "Stop the program that has the port, or set gateway.port in the settings file to a free one (0 takes any).",
       cause: thrown,
     });
   }

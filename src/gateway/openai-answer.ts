@@ -26,7 +26,8 @@ export interface Answer {
 export function answerOf(command: Command, part: Part | undefined): Answer {
   if (command.state === "cancelled") throw stopped(command.kind === "completion");
   if (command.state !== "done" || part === undefined) {
-    throw new NoAnswer(part?.text ?? "the message could not be answered", { hint: "`laneway queue show` tells more." });
+    const hint = `\`laneway queue show ${command.id}\` tells more.`;
+    throw new NoAnswer(part?.text ?? "the message could not be answered", { hint });
   }
   // A chat command's reply has no figures.
   const extra = partExtra.parse(part.extra === undefined ? { finish: "stop", usage: {} } : JSON.parse(part.extra));

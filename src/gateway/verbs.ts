@@ -246,7 +246,10 @@ async function changePart(wanted: number, change: "resend" | "drop", { store, cl
 
 function showSession(input: { key: string; limit: number }, { store }: VerbDeps) {
   const session = store.read.sessions.get(input.key as SessionKey);
-  if (session === undefined) throw new NotFound(`there is no session ${JSON.stringify(input.key)}`);
+  if (session === undefined) {
+    const hint = "Expected a whole key as `laneway sessions list` shows it.";
+    throw new NotFound(`there is no session ${JSON.stringify(input.key)}`, { hint });
+  }
   const rows = store.read.messages.newest(session.key, 0, Number.MAX_SAFE_INTEGER).slice(-input.limit);
   const messages = rows.map((row) => {
     return { id: row.id, command: row.command, role: row.role, at: iso(row.createdAt), text: messageOfRow(row).text };

@@ -21,7 +21,8 @@ async function portCheck({ host, port }: Settings["gateway"]): Promise<Check> {
     return ok("port", `${port} is free`);
   } catch (thrown) {
     if (systemCode(thrown) === "EADDRINUSE") {
-      return fail("port", `another program listens on ${host}:${port}`, "Stop it, or set gateway.port to a free port.");
+      const hint = "Stop it, or set gateway.port in the settings file to a free one.";
+      return fail("port", `another program listens on ${host}:${port}`, hint);
     }
     return fail(
       "port",

@@ -95,7 +95,7 @@ function openHost(folder: string) {
   const fail = (error: Error) => {
     throw error;
   };
-  const store = makeStore({ opened, clock, log: silentLog, events, crashPoint: noCrashPoint, onFenced: fail });
+  const store = makeStore({ opened, clock, log: silentLog, events, crashPoint: noCrashPoint, onFatal: fail });
   const runner = instantRunner(store);
   const many = 1_000;
   const lanes = {

@@ -1,7 +1,7 @@
 // Owns: `laneway start`: settings, detection, logging, the host, signals. It prints what it took, the link and the next step.
 import { type Host, startHost } from "../gateway/build.ts";
 import { crashAt, noCrashPoint } from "../kernel/crashpoint.ts";
-import { EXIT, type ExitCode, type FencedOff } from "../kernel/errors.ts";
+import { EXIT, type ExitCode, FencedOff, type LanewayError } from "../kernel/errors.ts";
 import { errorFields, type Log } from "../kernel/log.ts";
 import { type Detection, detectBackends, pathFinder, withDetected } from "../settings/detect.ts";
 import { envText } from "../settings/env.ts";
@@ -10,6 +10,7 @@ import { formatProblems, type LoadedSettings, loadSettings } from "../settings/l
 import type { Settings } from "../settings/schema.ts";
 import { readToken } from "../settings/token.ts";
 import { type Logging, startLogging } from "./logging.ts";
+import { reportError } from "./report.ts";
 import type { Shell } from "./shell.ts";
 import { packageVersion } from "./version.ts";
 
@@ -64,7 +65,8 @@ interface Launch {
   readonly logging: Logging;
 }
 
-function launch({ env, paths, clock, ids }: Shell, { settings, loaded, token, logging }: Launch): Promise<Host> {
+function launch(shell: Shell, { settings, loaded, token, logging }: Launch): Promise<Host> {
+  const { env, paths, clock, ids } = shell;
   const { state, path, problems } = loaded;
   const { log } = logging;
   const spec = envText(env, "LANEWAY_CRASH_AT");
@@ -74,11 +76,24 @@ function launch({ env, paths, clock, ids }: Shell, { settings, loaded, token, lo
     ...{ settings, paths, token, clock, ids, log, version: packageVersion() },
     settingsFacts: { state, path, problem },
     crashPoint: spec === undefined ? noCrashPoint : crashAt(spec, () => process.kill(process.pid, "SIGKILL")),
-    onFenced: (error: FencedOff) => {
-      log.error("host.fenced", errorFields(error));
-      process.exit(EXIT.internal);
-    },
+    onFatal: fatalEnd(shell, logging),
   });
+}
+
+/** How long the last log lines may take: the disk may be what is broken. */
+const LAST_WORDS_MS = 1_000;
+
+/** Ends the process when it can never write again: nothing is kept any more, so nothing is lost by it. */
+function fatalEnd(shell: Shell, logging: Logging): (error: LanewayError) => void {
+  let ending = false;
+  return (error) => {
+    if (ending) return;
+    ending = true;
+    const end = () => process.exit(error.exitCode);
+    shell.clock.after(LAST_WORDS_MS, end);
+    logging.log.error(error instanceof FencedOff ? "host.fenced" : "host.data-unusable", errorFields(error));
+    Promise.all([reportError(error, shell), logging.close()]).then(end, end);
+  };
 }
 
 interface Told {

@@ -5,7 +5,7 @@ import { makeAssistant } from "../agents/assistant.ts";
 import { agentOf } from "../agents/session.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { CrashPoint } from "../kernel/crashpoint.ts";
-import { ConfigError, type FencedOff, messageOf } from "../kernel/errors.ts";
+import { ConfigError, type DataUnusable, type FencedOff, messageOf } from "../kernel/errors.ts";
 import { type Events, makeEvents } from "../kernel/events.ts";
 import type { Ids } from "../kernel/ids.ts";
 import { type Background, errorFields, type Log, makeBackground } from "../kernel/log.ts";
@@ -39,8 +39,8 @@ export interface HostOptions {
   readonly ids: Ids;
   readonly log: Log;
   readonly crashPoint: CrashPoint;
-  /** Another host has taken over: the process must end with exit 70. */
-  readonly onFenced: (error: FencedOff) => void;
+  /** Another host has taken over, or the data is damaged: the process must end with the error's exit code. */
+  readonly onFatal: (error: FencedOff | DataUnusable) => void;
 }
 
 export interface Host {
@@ -62,10 +62,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const startedAt = clock.now();
   const startedMono = clock.mono();
   const opened = openDatabase({ db: paths.db, lockDb: paths.lockDb, holder: () => holderOf(paths) });
-  writeHostFile(paths.hostFile, hostFileOf(options, startedAt));
   const events = makeEvents((thrown) => log.error("event.listener-failed", errorFields(thrown)));
-  const store = makeStore({ opened, clock, log, events, crashPoint: options.crashPoint, onFenced: options.onFenced });
+  const store = makeStore({ opened, clock, log, events, crashPoint: options.crashPoint, onFatal: options.onFatal });
   try {
+    writeHostFile(paths.hostFile, hostFileOf(options, startedAt));
     const host = await assemble(options, { store, events, startedAt, startedMono });
     log.info("host.ready", {
       address: host.address,

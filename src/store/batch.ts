@@ -1,9 +1,9 @@
 // Owns: group commit. The writes of one loop turn share one transaction and one sync; each has a savepoint, so that one that
-// fails fails alone. When SQLite gave the whole transaction up (full disk, I/O error), nothing of the batch was kept and
-// everybody is told so.
+// fails fails alone. When SQLite gave the whole transaction up (full disk, I/O error, damage), nothing of the batch was kept
+// and everybody is told so.
 import type { Database } from "better-sqlite3";
 import type { CrashPoint } from "../kernel/crashpoint.ts";
-import { FencedOff, StoreUnavailable, systemCode } from "../kernel/errors.ts";
+import { DataUnusable, FencedOff, messageOf, StoreUnavailable, systemCode } from "../kernel/errors.ts";
 import type { Generation } from "../kernel/ids.ts";
 
 interface Write {
@@ -21,8 +21,8 @@ interface BatchDeps {
   readonly crashPoint: CrashPoint;
   /** The whole batch was rolled back by a cause outside of it. */
   readonly onUnavailable: (error: StoreUnavailable) => void;
-  /** Another host has raised the generation: this process must end (exit 70). */
-  readonly onFenced: (error: FencedOff) => void;
+  /** No write will ever succeed again in this process: it must end with the error's exit code. */
+  readonly onFatal: (error: FencedOff | DataUnusable) => void;
 }
 
 export interface Batch {
@@ -118,17 +118,31 @@ class WholeBatch extends Error {
 }
 
 function rejectAll(writes: readonly Write[], thrown: unknown, deps: BatchDeps): void {
-  const cause = thrown instanceof WholeBatch ? thrown.cause : thrown;
-  const error =
-    cause instanceof FencedOff
-      ? cause
-      : new StoreUnavailable(`the database cannot be written now (${systemCode(cause) ?? "unknown cause"})`, {
-          hint: "Nothing of this was kept. It goes on by itself when the disk can be written again.",
-          cause,
-        });
-  if (error instanceof FencedOff) deps.onFenced(error);
-  else deps.onUnavailable(error);
+  const error = told(thrown instanceof WholeBatch ? thrown.cause : thrown);
+  if (error instanceof StoreUnavailable) deps.onUnavailable(error);
+  else deps.onFatal(error);
   for (const write of writes) write.reject(error);
+}
+
+/** What the cause means for those who wait: some pass by themselves, the others end the process. */
+function told(cause: unknown): FencedOff | DataUnusable | StoreUnavailable {
+  if (cause instanceof FencedOff) return cause;
+  const code = systemCode(cause) ?? "unknown cause";
+  if (isDamage(code)) {
+    return new DataUnusable(`the database is damaged: ${messageOf(cause)} (${code})`, {
+      hint: "Nothing was deleted. Keep the file as it is, check the disk, and restore the latest backup into a new home.",
+      cause,
+    });
+  }
+  return new StoreUnavailable(`the database cannot be written now (${code})`, {
+    hint: "Nothing of this was kept. It goes on by itself when the disk can be written again.",
+    cause,
+  });
+}
+
+/** Damage in the file does not pass: to wait for it would leave every client waiting for ever. */
+function isDamage(code: string): boolean {
+  return /^SQLITE_(CORRUPT|NOTADB)/.test(code);
 }
 
 /** Faults of the disk, as opposed to a write that does not fit (sqlite.org/rescode.html). */

@@ -4,7 +4,7 @@
 import { backoffMs } from "../kernel/backoff.ts";
 import type { Clock, Stop } from "../kernel/clock.ts";
 import type { CrashPoint } from "../kernel/crashpoint.ts";
-import { Aborted, type FencedOff, StoreUnavailable } from "../kernel/errors.ts";
+import { Aborted, type DataUnusable, type FencedOff, StoreUnavailable } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
 import type { Generation, RowSeq } from "../kernel/ids.ts";
 import { errorFields, type Log } from "../kernel/log.ts";
@@ -82,7 +82,8 @@ interface StoreDeps {
   readonly log: Log;
   readonly events: Events;
   readonly crashPoint: CrashPoint;
-  readonly onFenced: (error: FencedOff) => void;
+  /** Nothing can be written any more, for good: another host has taken over, or the file is damaged. */
+  readonly onFatal: (error: FencedOff | DataUnusable) => void;
 }
 
 export function makeStore(deps: StoreDeps): Store {
@@ -96,7 +97,7 @@ export function makeStore(deps: StoreDeps): Store {
     db,
     generation,
     crashPoint: deps.crashPoint,
-    onFenced: deps.onFenced,
+    onFatal: deps.onFatal,
     onUnavailable: pause.begin,
   });
   return {

@@ -51,7 +51,7 @@ function storeOn(opened: Opened, crash?: string): Store {
     log: silentLog,
     events,
     crashPoint: crash === undefined ? noCrashPoint : crashAt(crash, die),
-    onFenced: (error) => process.exit(error.exitCode),
+    onFatal: (error) => process.exit(error.exitCode),
   });
 }
 

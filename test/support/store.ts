@@ -1,7 +1,7 @@
-// Owns: a real store in a real folder for tests, with its clock, its events, its log and its fence in the test's hand.
+// Owns: a real store in a real folder for tests, with its clock, its events, its log and its fatal errors in the test's hand.
 import type { Clock } from "../../src/kernel/clock.ts";
 import { type CrashPoint, noCrashPoint } from "../../src/kernel/crashpoint.ts";
-import type { FencedOff } from "../../src/kernel/errors.ts";
+import type { LanewayError } from "../../src/kernel/errors.ts";
 import { type Events, type HostEvent, makeEvents } from "../../src/kernel/events.ts";
 import type { Log } from "../../src/kernel/log.ts";
 import { type HomePaths, homePaths } from "../../src/settings/home.ts";
@@ -37,8 +37,8 @@ export interface TestStore<C extends Clock> extends AsyncDisposable {
   /** Every event and every log line so far, in order. */
   readonly seen: readonly HostEvent[];
   readonly logged: readonly LogLine[];
-  /** What the store gave to its `onFenced`, which ends the process of a host. */
-  readonly fenced: readonly FencedOff[];
+  /** What the store gave to its `onFatal`, which ends the process of a host. */
+  readonly fatal: readonly LanewayError[];
 }
 
 interface TestStoreOptions {
@@ -58,7 +58,7 @@ export async function openTestStore(options: TestStoreOptions & { readonly clock
   const opened = openHome(home, options.migrations);
   const seen: HostEvent[] = [];
   const logged: LogLine[] = [];
-  const fenced: FencedOff[] = [];
+  const fatal: LanewayError[] = [];
   const clock = options.clock ?? fakeClock();
   const events = makeEvents((thrown) => {
     throw thrown;
@@ -70,13 +70,13 @@ export async function openTestStore(options: TestStoreOptions & { readonly clock
     log: collectingLog(logged),
     events,
     crashPoint: options.crashPoint ?? noCrashPoint,
-    onFenced: (error) => fenced.push(error),
+    onFatal: (error) => fatal.push(error),
   });
   const dispose = async () => {
     store.close();
     if (options.home === undefined) await home[Symbol.asyncDispose]();
   };
-  return { store, home, clock, opened, events, seen, logged, fenced, [Symbol.asyncDispose]: dispose };
+  return { store, home, clock, opened, events, seen, logged, fatal, [Symbol.asyncDispose]: dispose };
 }
 
 /** Opens the database of a home and nothing above it. */

@@ -136,7 +136,7 @@ describe("a late end (G6)", () => {
     await rig.quiet();
     expect([id, waits].map(rig.state)).toEqual(["running", "queued"]);
     expect(rig.told(id)).toEqual([]);
-    expect(rig.host.fenced.length).toBeGreaterThan(0);
+    expect(rig.host.fatal.length).toBeGreaterThan(0);
   });
 });
 

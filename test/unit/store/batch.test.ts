@@ -1,7 +1,8 @@
+import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
-import { FencedOff, StoreUnavailable } from "../../../src/kernel/errors.ts";
+import { DataUnusable, FencedOff, StoreUnavailable } from "../../../src/kernel/errors.ts";
 import { makeBatch } from "../../../src/store/batch.ts";
 import type { Tx } from "../../../src/store/store.ts";
 import { openTestStore, type TempHome } from "../../support/store.ts";
@@ -15,6 +16,12 @@ function outsider(home: TempHome) {
   const db = new Database(home.paths.db, { readonly: true });
   const actions = db.prepare("select action from audit order by id").pluck();
   return { actions: () => actions.all() as string[], [Symbol.dispose]: () => db.close() };
+}
+
+/** From another process: an ordinary call on the file here would drop the lock that this one holds. */
+function damagePage(file: string, page: number): void {
+  const script = `const fs = require("node:fs"), fd = fs.openSync(process.argv[1], "r+"); fs.writeSync(fd, Buffer.alloc(4096, 0x5a), 0, 4096, ${(page - 1) * 4096})`;
+  execFileSync(process.execPath, ["-e", script, file]);
 }
 
 /** How many commits the write-ahead log holds: the frames that carry a database size (sqlite.org/fileformat2.html#walformat). */
@@ -192,12 +199,30 @@ test("a host whose lock file was removed commits nothing once another has starte
     { status: "rejected", reason: expect.any(FencedOff) },
     { status: "rejected", reason: expect.any(FencedOff) },
   ]);
-  expect(host.fenced).toHaveLength(1);
-  expect(host.fenced[0]?.exitCode).toBe(70);
-  expect(host.fenced[0]?.message).toContain("generation 2, this one is 1");
+  expect(host.fatal).toHaveLength(1);
+  expect(host.fatal[0]?.exitCode).toBe(70);
+  expect(host.fatal[0]?.message).toContain("generation 2, this one is 1");
   using other = outsider(host.home);
   expect(other.actions()).toEqual(["mine", "theirs"]);
-  expect(rival.fenced).toEqual([]);
+  expect(rival.fatal).toEqual([]);
+});
+
+test("a write that meets a damaged page is told so for good: the host must end with exit 65, not wait (fault matrix, database corrupt)", async () => {
+  await using host = await openTestStore();
+  const { db } = host.opened;
+  await host.store.write("whole", (tx) => note(tx, "whole"));
+  const root = Number(db.prepare("select rootpage from sqlite_schema where name = 'audit'").pluck().get());
+  db.pragma("wal_checkpoint(truncate)");
+  damagePage(host.home.paths.db, root);
+  db.pragma("shrink_memory");
+  const results = await Promise.allSettled(["a", "b"].map((name) => host.store.write(name, (tx) => note(tx, name))));
+  expect(results).toEqual([
+    { status: "rejected", reason: expect.any(DataUnusable) },
+    { status: "rejected", reason: expect.any(DataUnusable) },
+  ]);
+  expect(host.fatal).toEqual([expect.objectContaining({ exitCode: 65 })]);
+  expect(host.fatal[0]?.message).toMatch(/damaged.*SQLITE_CORRUPT/);
+  expect([host.store.paused(), host.seen, host.clock.waiting()]).toEqual([false, [], 0]);
 });
 
 test("when even the rollback fails, the writers hear of it and the next batch heals the connection", async () => {
@@ -221,7 +246,7 @@ test("when even the rollback fails, the writers hear of it and the next batch he
     }),
     generation,
     crashPoint: () => {},
-    onFenced: () => {},
+    onFatal: () => {},
     onUnavailable: (error) => seen.push(error),
   });
   const fault = Object.assign(new Error("planted"), { code: "SQLITE_IOERR" });

@@ -25,7 +25,7 @@ function statementsOf(db: Database): string[] {
     log: silentLog,
     events: makeEvents(() => {}),
     crashPoint: noCrashPoint,
-    onFenced: () => {},
+    onFatal: () => {},
   });
   return [...found].filter((sql) => /^\s*(select|insert|update|delete)\b/i.test(sql));
 }

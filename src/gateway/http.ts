@@ -56,7 +56,7 @@ export function makeServer(deps: HttpDeps): Server {
   };
   const server = createServer(limits, getRequestListener(app.fetch, { overrideGlobalObjects: false }));
   server.maxConnections = MAX_CONNECTIONS;
-  limitPending(server);
+  limitPending(server, deps.clock);
   return server;
 }
 

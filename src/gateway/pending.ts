@@ -1,18 +1,35 @@
 // Owns: how many connections may be open that have not yet sent a whole request head. They are nobody's: beyond the limit the
-// oldest gives way, so that a crowd of slow ones costs bounded memory and keeps nobody out (NET-R6).
+// oldest gives way, so that a crowd of slow ones costs bounded memory and keeps nobody out (NET-R6). Never closes one that has
+// only just come: a burst of clients is accepted in one turn of the loop, before any of their heads can be read.
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import type { Clock, Stop } from "../kernel/clock.ts";
 
-/** A client that means it sends its head within milliseconds. */
-const MAX_PENDING = 50;
+/** Within it a head has come and been read, also on a busy machine. Until then the limit of all connections bounds a crowd. */
+const HEAD_TIME_MS = 1_000;
+/** Of those that take longer. */
+const MAX_LATE = 50;
 
-export function limitPending(server: Server): void {
-  const pending = new Set<Socket>();
+export function limitPending(server: Server, clock: Clock): void {
+  const late = new Set<Socket>();
+  const timers = new WeakMap<Socket, Stop>();
+  const isLate = (socket: Socket) => {
+    late.add(socket);
+    const oldest = late.values().next().value;
+    if (late.size <= MAX_LATE || oldest === undefined) return;
+    late.delete(oldest);
+    oldest.destroy();
+  };
+  const settled = (socket: Socket) => {
+    timers.get(socket)?.();
+    late.delete(socket);
+  };
   server.on("connection", (socket: Socket) => {
-    pending.add(socket);
-    socket.once("close", () => pending.delete(socket));
-    const oldest = pending.values().next().value;
-    if (pending.size > MAX_PENDING && oldest !== undefined) oldest.destroy();
+    timers.set(
+      socket,
+      clock.after(HEAD_TIME_MS, () => isLate(socket), { keepAlive: false }),
+    );
+    socket.once("close", () => settled(socket));
   });
-  server.on("request", (request) => pending.delete(request.socket));
+  server.on("request", (request) => settled(request.socket));
 }

@@ -350,6 +350,11 @@ describe("malformed, huge and slow traffic (NET-5, NET-R6)", () => {
   });
 });
 
+test("two hundred clients that connect in the same moment are all served (NET-R6)", async () => {
+  const asking = Array.from({ length: 200 }, () => rawPost(address, "/api/status", {}));
+  expect((await Promise.all(asking)).map(({ status }) => status)).toEqual(Array.from({ length: 200 }, () => 200));
+});
+
 test("whoever guesses is slowed down, whatever source he claims; the owner is not locked out (NET-R3)", async () => {
   const guess = (n: number) => ({ authorization: `Bearer guess-${n}`, "x-forwarded-for": `10.0.0.${n}` });
   const statuses: number[] = [];

@@ -9,7 +9,7 @@ import type { CommandId, SessionKey } from "../kernel/ids.ts";
 import type { Queue } from "../queue/queue.ts";
 import { chatKey, type NewCommand, type Role, type Route } from "../store/commands.ts";
 import type { EventKey } from "../store/inbox.ts";
-import type { Store, Tx } from "../store/store.ts";
+import type { Reads, Store, Tx } from "../store/store.ts";
 import { type ChatCommand, type ChatCommandDeps, parseChatCommand, runChatCommand } from "./chat-commands.ts";
 
 /** An event of a channel whose sender is known. */
@@ -36,7 +36,7 @@ export interface Accepted {
   readonly duplicate: boolean;
 }
 
-/** Rejects with QueueFull at a cap, InvalidInput for an unusable text, StoreUnavailable while the disk is full. */
+/** Rejects with QueueFull at a cap, InvalidInput for an unusable text or a key that had another body, StoreUnavailable while the disk is full. */
 export type Accept = (inbound: Inbound) => Promise<Accepted>;
 
 interface AcceptDeps {
@@ -54,8 +54,8 @@ const MAX_TEXT_CHARS = 100_000;
 export function makeAccept(deps: AcceptDeps): Accept {
   const { store, queue } = deps;
   return async (inbound) => {
-    const earlier = store.read.inbox.find(inbound.event);
-    if (earlier !== undefined) return { command: earlier, duplicate: true };
+    const earlier = earlierOf(store.read, inbound);
+    if (earlier !== undefined) return earlier;
     checkText(inbound);
     const chatCommand = inbound.kind === "message" ? parseChatCommand(inbound.text) : undefined;
     if (chatCommand !== undefined) return acceptChatCommand(inbound, chatCommand, deps);
@@ -84,6 +84,25 @@ function checkText({ text, extra }: Inbound): void {
   }
 }
 
+/**
+ * The command that this event has made already. Throws KeyReused when its client used the key for another body: to answer
+ * with the earlier command would lose this message without a word (Q1.4).
+ */
+function earlierOf({ inbox }: Pick<Reads, "inbox">, { event, rawHash }: Inbound): Accepted | undefined {
+  const command = inbox.find(event);
+  if (command === undefined) return undefined;
+  if (!inbox.hasBody(event, rawHash)) {
+    throw new KeyReused(`the key of this message was used for another one (command ${command})`, {
+      hint: "Nothing was accepted. A new message needs a new key; a repeat must have the same body.",
+    });
+  }
+  return { command, duplicate: true };
+}
+
+class KeyReused extends InvalidInput {
+  override readonly code = "key_reused";
+}
+
 function insert(
   tx: Tx,
   inbound: Inbound,
@@ -91,8 +110,8 @@ function insert(
   kind: NewCommand["kind"],
   { queue, clock }: AcceptDeps,
 ): Accepted {
-  const earlier = tx.inbox.find(inbound.event);
-  if (earlier !== undefined) return { command: earlier, duplicate: true };
+  const earlier = earlierOf(tx, inbound);
+  if (earlier !== undefined) return earlier;
   const now = clock.now();
   if (kind !== "completion") tx.sessions.ensure(session, inbound.agent, inbound.route, now);
   const { route, sender, actor, role, source, text, extra } = inbound;

@@ -18,6 +18,7 @@ const STATUS: Readonly<Record<string, ContentfulStatusCode>> = {
   forbidden: 403,
   stopped: 403,
   not_found: 404,
+  key_reused: 409,
   wrong_media_type: 415,
   queue_full: 429,
   no_answer: 502,

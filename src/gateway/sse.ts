@@ -15,7 +15,7 @@ export interface SseWriter {
   close(): void;
 }
 
-/** A megabyte of unread events means that nobody reads. */
+/** A megabyte of unread events beside the largest single one means that nobody reads. */
 const MAX_PENDING_BYTES = 1_048_576;
 /** Enough to keep a connection busy, and little beside the megabyte, which what passes live needs for itself. */
 const ROOM_BYTES = 65_536;
@@ -36,13 +36,18 @@ export function sseResponse(clock: Clock, start: (writer: SseWriter) => Stop): R
           closed = true;
           release();
         };
+        // An answer may be larger than what may be unread: whoever is being sent it is not slow yet, and dropped for it would
+        // come back, be sent it anew and never get past it.
+        let largest = 0;
         const write = (text: string) => {
           if (closed) return;
-          if ((controller.desiredSize ?? 0) < -MAX_PENDING_BYTES) {
+          if ((controller.desiredSize ?? 0) < -(MAX_PENDING_BYTES + largest)) {
             controller.error(new Error("the reader does not keep up"));
             return end();
           }
-          controller.enqueue(encoder.encode(text));
+          const bytes = encoder.encode(text);
+          largest = Math.max(largest, bytes.byteLength);
+          controller.enqueue(bytes);
         };
         const stopBeat = beat(clock, () => write(":\n\n"));
         const stopSource = start({

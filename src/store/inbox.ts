@@ -10,6 +10,9 @@ export interface EventKey {
 
 export function inboxReads(db: Database) {
   const find = db.prepare("select command from inbox where channel = ? and account = ? and event_key = ?").pluck();
+  const sameBody = db
+    .prepare("select raw_hash = ? from inbox where channel = ? and account = ? and event_key = ?")
+    .pluck();
   const byHash = db
     .prepare(
       "select command from inbox where raw_hash = ? and channel = ? and received_at >= ? order by command desc limit 1",
@@ -18,6 +21,9 @@ export function inboxReads(db: Database) {
   return {
     find: (event: EventKey): CommandId | undefined =>
       find.get(event.channel, event.account, event.key) as CommandId | undefined,
+    /** False when the key was used with another body. */
+    hasBody: (event: EventKey, rawHash: string): boolean =>
+      sameBody.get(rawHash, event.channel, event.account, event.key) !== 0,
     /** The newest command made from the same raw body since `since`. */
     findByHash: (channel: string, rawHash: string, since: number): CommandId | undefined =>
       byHash.get(rawHash, channel, since) as CommandId | undefined,

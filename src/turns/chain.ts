@@ -62,6 +62,8 @@ async function askBackend(
   signal: AbortSignal,
 ): Promise<ModelEnd | undefined> {
   for (let used = 1; ; used += 1) {
+    // Stopped while the step before was written: no answer begins, or watchers would be shown one that never ends.
+    if (signal.aborted) return exhausted(tries);
     tries.made += 1;
     deps.emit.start(tries.made > 1);
     const end = await tryOnce(backend, request, deps, signal);

@@ -99,6 +99,17 @@ test("a backlog larger than what one client may leave unread still arrives whole
   await stream.close();
 });
 
+test("an answer that is larger than what a client may leave unread reaches one that joins, and what follows it too (Q1.8)", async () => {
+  mock.onMessage("a huge one", { content: "z".repeat(2_500_000) }, { chunkSize: 250_000 });
+  mock.onMessage("a small one", { content: "small" });
+  const huge = await ask(world.host(), "a huge one", { chat: "huge" });
+  const small = await ask(world.host(), "a small one", { chat: "huge" });
+  const stream = await openEvents(world.host().address, { chat: "huge" });
+  await stream.until(isPartOf(small.command));
+  expect(items(stream).map((item) => item.text.length)).toEqual([10, huge.text.length, 11, 5]);
+  await stream.close();
+});
+
 test("the same key makes one command, one model call and one answer, one after the other and at once (G2)", async () => {
   mock.onMessage("only once", { content: "once" });
   const body = { text: "only once", key: freshKey(), chat: "twice" };
@@ -113,6 +124,19 @@ test("the same key makes one command, one model call and one answer, one after t
   const { body: page } = await world.host().api("history", { chat: "twice" });
   expect(page.items.map((item: { kind: string }) => item.kind)).toEqual(["person", "part"]);
   expect(requestsFor(mock.getRequests(), "only once")).toHaveLength(1);
+});
+
+test("a key that comes again with another text is refused: the second message is not lost without a word (Q1.4, G2)", async () => {
+  mock.onMessage("first text", { content: "first answer" });
+  const body = { text: "first text", key: freshKey(), chat: "reused" };
+  const { body: accepted } = await world.host().api("send", body);
+  for (const text of ["second text", "/status"]) {
+    const again = await world.host().api("send", { ...body, text });
+    expect([again.status, again.body.error.code]).toEqual([409, "key_reused"]);
+  }
+  expect((await ended(world.host(), accepted.command)).text).toBe("first answer");
+  const { body: page } = await world.host().api("history", { chat: "reused" });
+  expect(page.items.map((item: { text: string }) => item.text)).toEqual(["first text", "first answer"]);
 });
 
 test("the messages of a chat are answered in the order in which they came, each seeing those before it (G5)", async () => {

@@ -18,11 +18,11 @@ function project(name: keyof typeof GROUP, timeoutMs: number) {
 export default defineConfig({
   test: {
     projects: [
-      { test: project("unit", 10_000) },
-      { test: project("scenario", 60_000) },
-      { test: project("peers", 60_000) },
+      { test: project("unit", 60_000) },
+      { test: project("scenario", 180_000) },
+      { test: project("peers", 180_000) },
       // One file at a time: these tests kill processes and measure recovery, and disturb each other.
-      { test: { ...project("crash", 180_000), fileParallelism: false } },
+      { test: { ...project("crash", 600_000), fileParallelism: false } },
     ],
   },
 });

@@ -114,6 +114,7 @@ function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: As
     emit: {
       start: (again) => events.emit({ type: "stream.start", id, chatKey: chat, again }),
       text: (delta) => events.emit({ type: "stream.text", id, chatKey: chat, delta }),
+      attempt: (backend, failed) => events.emit({ type: "attempt", backend, failed }),
       note: (note) => events.emit({ type: "stream.note", id, chatKey: chat, note }),
     },
     log: (event, fields) => log.info(event, { commandId: id, ...fields }),

@@ -26,7 +26,8 @@ export function makeAgents(settings: Settings, paths: HomePaths): Agents {
     const chain = agent.backends.map((wanted) => known(backends, wanted, name));
     const workspace = resolve(paths.home, agent.workspace);
     mkdirSync(workspace, { recursive: true, mode: 0o700 });
-    const allowed = agent.tools === undefined ? tools : tools.filter((tool) => agent.tools?.includes(tool.name));
+    const allowed =
+      agent.tools === undefined ? tools : tools.filter((tool) => agent.tools?.some((name) => name === tool.name));
     agents.set(name, {
       backends: chain,
       tools: () => allowed,

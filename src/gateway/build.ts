@@ -25,7 +25,7 @@ import { makeServer } from "./http.ts";
 import { makeLive } from "./live.ts";
 import { makeOpenAiDoor } from "./openai.ts";
 import { makeRefusalAudit } from "./refusal-audit.ts";
-import { hostStatus, readiness, type StaticFacts } from "./status.ts";
+import { hostStatus, readiness, type StaticFacts, watchBackends } from "./status.ts";
 import type { VerbDeps } from "./verbs.ts";
 
 export interface HostOptions {
@@ -106,6 +106,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   const background = makeBackground(log);
   const agents = makeAgents(settings, paths);
   const queue = makeWorkingQueue({ ...options, store, events, background, agents });
+  const backendState = watchBackends(events);
   const facts: StaticFacts = {
     version,
     startedAt,
@@ -126,7 +127,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   const link = () => `${address}/#${access.newCode()}`;
   const verbs: VerbDeps = {
     ...{ store, queue, clock, events, accept, link },
-    status: () => hostStatus({ store, queue, clock, facts }),
+    status: () => hostStatus({ store, queue, clock, facts, backendState }),
     doctor: () => checkHost({ store, paths, clock }),
   };
   const openai = makeOpenAiDoor({

@@ -54,7 +54,7 @@ export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
     if (event.type === "stream.text" && soFar !== undefined) soFar.text += event.delta;
   };
   const listen = (event: HostEvent) => {
-    if (event.type === "store.paused" || event.type === "store.resumed") return;
+    if (!("chatKey" in event)) return;
     keepText(event);
     for (const tell of watchers.get(event.chatKey) ?? []) tell(event);
   };
@@ -127,6 +127,7 @@ function passing(event: HostEvent, queue: Queue): LiveMessage | undefined {
       return { event: "delta", data: { command: event.id, text: event.delta } };
     case "stream.note":
       return { event: "note", data: { command: event.id, note: event.note } };
+    case "attempt":
     case "store.paused":
     case "store.resumed":
       return undefined;

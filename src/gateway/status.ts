@@ -1,5 +1,6 @@
 // Owns: what the host says about itself, to its owner and to supervisors.
 import type { Clock } from "../kernel/clock.ts";
+import type { Events } from "../kernel/events.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
 
@@ -12,14 +13,31 @@ export interface StaticFacts {
   readonly backends: readonly { readonly name: string; readonly kind: string; readonly model: string }[];
 }
 
+/** What the last try on a backend told of it. Before the first one nothing is known. */
+type BackendState = { readonly state: "untried" | "answers" } | { readonly state: "fails"; readonly class: string };
+
+/** The state of a backend by its name. It only listens: nothing is asked of a backend for it. */
+export function watchBackends(events: Events): (name: string) => BackendState {
+  const last = new Map<string, BackendState>();
+  events.on((event) => {
+    if (event.type !== "attempt") return;
+    last.set(
+      event.backend,
+      event.failed === undefined ? { state: "answers" } : { state: "fails", class: event.failed },
+    );
+  });
+  return (name) => last.get(name) ?? { state: "untried" };
+}
+
 interface StatusDeps {
+  readonly backendState: (name: string) => BackendState;
   readonly store: Store;
   readonly queue: Queue;
   readonly clock: Clock;
   readonly facts: StaticFacts;
 }
 
-export function hostStatus({ store, queue, clock, facts }: StatusDeps) {
+export function hostStatus({ store, queue, clock, facts, backendState }: StatusDeps) {
   const lanes = queue.lanes();
   return {
     version: facts.version,
@@ -30,7 +48,7 @@ export function hostStatus({ store, queue, clock, facts }: StatusDeps) {
     settings: facts.settings,
     lanes,
     channels: facts.channels.map((name) => ({ name, state: "up" })),
-    backends: facts.backends.map((backend) => ({ ...backend, state: "ready" })),
+    backends: facts.backends.map((backend) => ({ ...backend, ...backendState(backend.name) })),
     store: { paused: store.paused() },
     counts: {
       queued: lanes.reduce((sum, lane) => sum + lane.queued, 0),

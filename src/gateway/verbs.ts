@@ -6,7 +6,7 @@ import { InvalidInput, NotFound } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
 import type { CommandId, PartId, SessionKey } from "../kernel/ids.ts";
 import { isFinal } from "../queue/command.ts";
-import { OWNER } from "../queue/lane.ts";
+import { checkLane, OWNER } from "../queue/lane.ts";
 import type { Queue } from "../queue/queue.ts";
 import { type Command, chatKey, type Route } from "../store/commands.ts";
 import type { Part } from "../store/outbox.ts";
@@ -170,6 +170,7 @@ function commandRow(command: Command, { queue, clock }: VerbDeps) {
 }
 
 function listCommands(input: { lane?: string | undefined; all: boolean; limit: number }, deps: VerbDeps) {
+  if (input.lane !== undefined) checkLane(input.lane);
   const { commands } = deps.store.read;
   const found = input.all
     ? commands.recent(Number.MAX_SAFE_INTEGER, input.limit).reverse()

@@ -12,6 +12,8 @@ export type HostEvent =
   | { type: "stream.text"; id: CommandId; chatKey: string; delta: string }
   /** What the turn does now: the name of a tool, or a failover. */
   | { type: "stream.note"; id: CommandId; chatKey: string; note: string }
+  /** One try on one backend has ended; `failed` is the class of its failure. */
+  | { type: "attempt"; backend: string; failed: string | undefined }
   | { type: "store.paused" }
   | { type: "store.resumed" };
 

@@ -79,6 +79,9 @@ const ownerId = z
     'expected "channel:numeric id" such as "telegram:123456789" (names change hands, so they grant nothing)',
   );
 
+/** Every tool of this version; the tools themselves are in turns/tools. */
+const TOOL_NAMES = ["read", "list"] as const;
+
 const agent = z.strictObject({
   backends: z
     .array(backendName)
@@ -87,7 +90,7 @@ const agent = z.strictObject({
   systemPrompt: text.optional().describe("What the agent is told before every conversation."),
   systemPromptFile: text.optional().describe("File that holds the system prompt, instead of `systemPrompt`."),
   workspace: text.default("workspace").describe("Folder in which the agent's tools work, relative to the home."),
-  tools: z.array(text).optional().describe("Names of the tools it may use. Absent: all of them."),
+  tools: z.array(z.enum(TOOL_NAMES)).optional().describe("Names of the tools it may use. Absent: all of them."),
 });
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;

@@ -3,7 +3,7 @@
 import type { Clock } from "../kernel/clock.ts";
 import { Aborted } from "../kernel/errors.ts";
 import { type AttemptEnd, attempt, type Reply } from "./attempt.ts";
-import type { Backend, BackendFailure, ModelRequest } from "./backends/port.ts";
+import type { Backend, BackendFailure, ErrorClass, ModelRequest } from "./backends/port.ts";
 import { exhaustedMessage, type NamedFailure, planNext } from "./failover.ts";
 import type { TurnLimits } from "./limits.ts";
 
@@ -16,6 +16,8 @@ export interface ChainDeps {
     /** A model call begins; `again` when an earlier try of it failed. */
     readonly start: (again: boolean) => void;
     readonly text: (delta: string) => void;
+    /** One try has ended; an abort says nothing of the backend and is not told. */
+    readonly attempt: (backend: string, failed: ErrorClass | undefined) => void;
   };
   readonly log: (
     event: "turn.attempt" | "turn.failover" | "turn.step" | "turn.timeout",
@@ -93,6 +95,8 @@ async function tryOnce(
     limits: deps.limits,
     onText: deps.emit.text,
   });
+  const failed = end.ok ? undefined : end.failure.class;
+  if (failed !== "aborted") deps.emit.attempt(backend.name, failed);
   deps.log("turn.attempt", {
     backend: backend.name,
     ok: end.ok,

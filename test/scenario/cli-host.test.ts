@@ -63,9 +63,12 @@ test("status, lanes, link and doctor speak with the running host", async () => {
   expect(status).toMatchObject({
     generation: 1,
     settings: { state: "file" },
-    backends: [{ name: "demo", state: "ready" }],
+    backends: [{ name: "demo", state: "untried" }],
     counts: { queued: 0, running: 0 },
   });
+  expect((await laneway("agent", "-m", "hello", "--wait")).code).toBe(0);
+  const [later] = rows((await laneway("status", "--json")).stdout);
+  expect(later).toMatchObject({ backends: [{ name: "demo", state: "answers" }] });
   expect(rows((await laneway("lanes", "--json")).stdout).map(({ id }) => id)).toContain("main");
   expect((await laneway("link")).stdout).toMatch(new RegExp(`^${world.host().address}/#[\\w-]+\n$`));
   const doctor = await laneway("doctor", "--json");

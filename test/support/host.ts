@@ -1,7 +1,7 @@
 // Owns: a real host process on a home of its own, and speaking to it over HTTP.
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { once } from "node:events";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 
 export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -44,18 +44,31 @@ export function settingsFor(baseUrl: string, more = "", port = 0): string {
 
 /** The environment of a child: nothing of this machine but its PATH, so that no key or server of the tester is found. */
 export function childEnv(home: string, env: Record<string, string> = {}): Record<string, string> {
-  return { PATH: process.env["PATH"] ?? "", HOME: home, LANEWAY_HOME: home, LANEWAY_TOKEN: TOKEN, NO_COLOR: "1", ...env };
+  return {
+    PATH: process.env["PATH"] ?? "",
+    HOME: home,
+    LANEWAY_HOME: home,
+    LANEWAY_TOKEN: TOKEN,
+    NO_COLOR: "1",
+    ...env,
+  };
 }
 
 /** Starts `laneway start --json` and resolves when it has printed its link. Rejects with its stderr when it ends before. */
 export async function startHostProcess(home: string, env: Record<string, string> = {}): Promise<HostProcess> {
-  const child = spawn(process.execPath, [MAIN, "start", "--json"], { env: childEnv(home, env), stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [MAIN, "start", "--json"], {
+    env: childEnv(home, env),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;
   });
   const ended = once(child, "exit").then(([code, signal]) => ({ code, signal }));
-  const told = await Promise.race([firstLine(child), ended.then((end) => Promise.reject(new Error(`ended ${JSON.stringify(end)}: ${stderr}`)))]);
+  const told = await Promise.race([
+    firstLine(child),
+    ended.then((end) => Promise.reject(new Error(`ended ${JSON.stringify(end)}: ${stderr}`))),
+  ]);
   const { address, link } = JSON.parse(told) as { address: string; link: string };
   return {
     address,
@@ -97,7 +110,11 @@ export async function callApi(address: string, verb: string, body: unknown): Pro
 }
 
 /** Runs one command of the command line to its end. */
-export async function cli(home: string, args: readonly string[], input = ""): Promise<{ code: number | null; stdout: string; stderr: string }> {
+export async function cli(
+  home: string,
+  args: readonly string[],
+  input = "",
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn(process.execPath, [MAIN, ...args], { env: childEnv(home), stdio: ["pipe", "pipe", "pipe"] });
   const out = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -114,5 +131,8 @@ export async function cli(home: string, args: readonly string[], input = ""): Pr
 /** The log lines of a host, from its file: they outlive a kill. */
 export async function logLines(home: string): Promise<Record<string, unknown>[]> {
   const text = await readFile(`${home}/logs/laneway.log`, "utf8");
-  return text.split("\n").filter((line) => line.endsWith("}")).map((line) => JSON.parse(line) as Record<string, unknown>);
+  return text
+    .split("\n")
+    .filter((line) => line.endsWith("}"))
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
 }

@@ -441,17 +441,14 @@ describe("repeats", () => {
       sendStream(response, chunk({ role: "assistant", content: "Here." }), chunk({}, "stop"), DONE);
       response.end();
     });
-    const stop = new AbortController();
     const headers = { "idempotency-key": freshKey() };
-    const impatient = complete("for both of us", {}, { headers, signal: stop.signal }).catch(() => "gone");
-    await eventually("the model is asked", () => puppet.asked("for both of us").length === 1);
-    // The stream begins when the request has joined.
     const body: OpenAI.ChatCompletionCreateParamsStreaming = {
       ...{ model: "laneway", messages: [user("for both of us")], stream: true },
     };
+    // A stream begins when its request waits for the command.
+    const impatient = await client.chat.completions.create(body, { headers });
     const patient = await client.chat.completions.create(body, { headers });
-    stop.abort();
-    expect(await impatient).toBe("gone");
+    impatient.controller.abort();
     // By the end of a later request the host has seen that the first client is gone.
     await world.host().api("status");
     release.resolve();

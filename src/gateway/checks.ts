@@ -1,5 +1,5 @@
 // Owns: what `doctor` can tell only from inside the host, since only the host has the database open.
-import { statfsSync } from "node:fs";
+import { statfsSync, statSync } from "node:fs";
 import type { Clock } from "../kernel/clock.ts";
 import type { HomePaths } from "../settings/home.ts";
 import type { Store } from "../store/store.ts";
@@ -16,7 +16,20 @@ const MIN_FREE_BYTES = 200 * 1024 * 1024;
 const OLD_PART_MS = 86_400_000;
 
 export async function checkHost(deps: { store: Store; paths: HomePaths; clock: Clock }): Promise<Check[]> {
-  return [integrity(deps.store), writable(deps.store), freeSpace(deps.paths), undelivered(deps.store, deps.clock)];
+  return [
+    present(deps.paths),
+    integrity(deps.store),
+    writable(deps.store),
+    freeSpace(deps.paths),
+    undelivered(deps.store, deps.clock),
+  ];
+}
+
+/** Looks at the name only: opening the file here would drop the lock that this process holds on it. */
+function present({ db }: HomePaths): Check {
+  const there = statSync(db, { throwIfNoEntry: false }) !== undefined;
+  const detail = there ? "there" : `${db} was removed while the host runs: what it keeps is gone at its end`;
+  return { name: "database file", ok: there, detail };
 }
 
 function integrity(store: Store): Check {

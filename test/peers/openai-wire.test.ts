@@ -479,7 +479,9 @@ group("the request", () => {
 
   test("a broken history is sent in a form that servers take, whatever the model once wrote as input", async () => {
     const { backend, endpoint } = await serve(answer);
-    const inputs = ["", "{oops", '"text"', "[1]", '{"__proto__":{"a":1}}'];
+    // Deep enough that it can be read and not written again.
+    const nested = `${'{"a":'.repeat(5_000)}1${"}".repeat(5_000)}`;
+    const inputs = ["", "{oops", '"text"', "[1]", '{"__proto__":{"a":1}}', nested];
     const calls = inputs.map((input, index) => ({ id: `c${index}`, name: "read", input }));
     await hear(
       backend,
@@ -499,6 +501,7 @@ group("the request", () => {
       '{"unreadable":"\\"text\\""}',
       '{"unreadable":"[1]"}',
       '{"__proto__":{"a":1}}',
+      JSON.stringify({ unreadable: nested }),
     ]);
     expect(sent.match(/"role":"tool"/g)).toHaveLength(inputs.length);
   });

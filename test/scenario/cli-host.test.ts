@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { rm } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 import { expect, test, vi } from "vitest";
 import { run } from "../../src/cli/program.ts";
@@ -74,6 +75,14 @@ test("status, lanes, link and doctor speak with the running host", async () => {
   const doctor = await laneway("doctor", "--json");
   expect(rows(doctor.stdout).filter(({ state }) => state === "fail")).toEqual([]);
   expect(doctor.code).toBe(0);
+});
+
+test("doctor tells that the database was removed while the host runs (Q8)", async () => {
+  await using world = await startWorld(OFFLINE);
+  await rm(`${world.home}/laneway.db`);
+  const doctor = await cli(world.home, ["doctor", "--json"]);
+  expect(rows(doctor.stdout)).toContainEqual(expect.objectContaining({ name: "database file", state: "fail" }));
+  expect(doctor.code).not.toBe(0);
 });
 
 test("when the host has stopped, commands exit 69 and doctor finds lock and home in order", async () => {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { open, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import Database from "better-sqlite3";
@@ -173,4 +173,24 @@ test("data of a newer version is refused with 65 and left as it is (G20)", async
   expect((await ask(host, "kept?")).text).toBe("kept");
   const { items } = (await host.api("history")).body;
   expect(items.map((item: Json) => item.text)).toContain("re: still there?");
+});
+
+test("a write that meets damage in the data ends the host with 65 and says what to do (fault matrix, database corrupt)", async () => {
+  const { parts } = await ask(world.host(), "before the damage");
+  const seq = parts[0]?.seq;
+  await world.host().stop();
+  const db = new Database(`${world.home}/laneway.db`, { readonly: true });
+  const root = Number(db.prepare("select rootpage from sqlite_schema where name = 'audit'").pluck().get());
+  const pageSize = Number(db.pragma("page_size", { simple: true }));
+  db.close();
+  const host = await world.start();
+  const file = await open(`${world.home}/laneway.db`, "r+");
+  await file.write(Buffer.alloc(pageSize, 0x5a), 0, pageSize, (root - 1) * pageSize);
+  await file.close();
+  // Dropping a part is audited first, and the host has not read that page yet.
+  const answer = await host.api("outbox.drop", { id: seq }).catch(() => undefined);
+  expect(answer?.status ?? 500).toBe(500);
+  expect((await host.ended).code).toBe(65);
+  expect(host.stderr()).toMatch(/laneway: the database is damaged[\s\S]*restore the latest backup/);
+  expect(await logLines(world.home)).toContainEqual(expect.objectContaining({ event: "host.data-unusable" }));
 });

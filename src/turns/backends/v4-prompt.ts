@@ -73,11 +73,19 @@ function inputObject(json: string): object {
   if (json.trim() === "") return {};
   try {
     const value: unknown = JSON.parse(json);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
+    if (typeof value === "object" && value !== null && !Array.isArray(value) && isShallow(value)) return value;
   } catch {
     // Told below.
   }
   return { unreadable: json };
+}
+
+/** No tool of any host is nested like this, and what is nested a thousandfold can be read but not written again. */
+const MAX_DEPTH = 100;
+
+function isShallow(value: unknown, levels = MAX_DEPTH): boolean {
+  if (typeof value !== "object" || value === null) return true;
+  return levels > 0 && Object.values(value).every((inner) => isShallow(inner, levels - 1));
 }
 
 function v4Tool(tool: ToolSpec): LanguageModelV4FunctionTool {

@@ -93,10 +93,7 @@ function makeApp(deps: HttpDeps): Hono<Env> {
     const refused = access.authenticate(accessRequest(c), true);
     return refused === undefined ? next() : turnAway(c, refused);
   });
-  // HEAD is routed as GET, but nobody would ever read, or leave, the stream of its answer.
-  app.get("/api/events", (c) =>
-    c.req.method === "HEAD" ? c.body(null, 200, { "content-type": "text/event-stream" }) : events(c, deps),
-  );
+  app.get("/api/events", (c) => events(c, deps));
   app.post("/api/:verb", bodyLimit({ maxSize: MAX_API_BYTES, onError: tooLarge }), async (c) => {
     const result = await runVerb(c.req.param("verb"), await jsonBody(c), deps.verbs, c.req.raw.signal);
     return c.json(result.body ?? {}, result.status);

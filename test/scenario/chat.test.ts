@@ -99,7 +99,7 @@ test("a backlog larger than what one client may leave unread still arrives whole
   await stream.close();
 });
 
-test("an answer that is larger than what a client may leave unread reaches one that joins, and what follows it too (Q1.8)", async () => {
+test("an answer that is larger than what a client may leave unread reaches one that joins, and what follows it too (G1)", async () => {
   mock.onMessage("a huge one", { content: "z".repeat(2_500_000) }, { chunkSize: 250_000 });
   mock.onMessage("a small one", { content: "small" });
   const huge = await ask(world.host(), "a huge one", { chat: "huge" });

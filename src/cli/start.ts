@@ -29,7 +29,12 @@ export async function start(shell: Shell, options: StartOptions): Promise<ExitCo
   const loaded = loadSettings({ file: options.config, paths, env });
   const { settings, detection } = await withBackends(loaded, shell);
   const token = readToken({ settings, paths, env, ids });
-  const logging = startLogging({ level: settings.log.level, folder: paths.logs, toStderr: !shell.err.isTerminal });
+  const logging = startLogging({
+    level: settings.log.level,
+    folder: paths.logs,
+    toStderr: !shell.err.isTerminal,
+    clock: shell.clock,
+  });
   const asked = stopSignal(logging.log);
   const host = await launch(shell, { settings, loaded, token, logging });
   await shell.out.write(announcement(host, { loaded, detection, paths, json: options.json === true }));

@@ -26,6 +26,7 @@ import { makeLive } from "./live.ts";
 import { makeOpenAiDoor } from "./openai.ts";
 import { makeRefusalAudit } from "./refusal-audit.ts";
 import { hostStatus, readiness, type StaticFacts, watchBackends } from "./status.ts";
+import { startUpkeep } from "./upkeep.ts";
 import type { VerbDeps } from "./verbs.ts";
 
 export interface HostOptions {
@@ -157,6 +158,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   });
   started.resolve();
   writeHostFile(paths.hostFile, { ...hostFileOf(options, startedAt), address });
+  const stopUpkeep = startUpkeep({ store, clock, background });
   return {
     address,
     link,
@@ -166,6 +168,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
       await planStop(store, log);
       await queue.drain(ms);
       live.stop();
+      stopUpkeep();
       await closeServer(server);
       store.close();
       removeHostFile(paths.hostFile);

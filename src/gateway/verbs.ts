@@ -202,7 +202,8 @@ function showCommand(input: { id: number }, deps: VerbDeps) {
 }
 
 async function cancelCommand(input: { id: number }, deps: VerbDeps) {
-  const { id: wanted } = known(input.id, deps);
+  const { id: wanted, state } = known(input.id, deps);
+  await audit("queue.cancel", String(wanted), { from: state }, deps);
   return { id: wanted, state: await deps.queue.cancel(wanted, { reason: "stopped" }) };
 }
 
@@ -213,6 +214,7 @@ async function retryCommand(input: { id: number }, deps: VerbDeps) {
     throw new InvalidInput(`command ${old.id} is ${old.state}; only a message that has ended can be retried`);
   }
   const { route, sender, actor, role, source, text, extra, claim } = old;
+  await audit("queue.retry", String(old.id), { from: old.state }, deps);
   const key = `retry:${old.id}:${claim}:${deps.clock.now()}`;
   const accepted = await deps.accept({
     event: { channel: route.channel, account: route.account, key },
@@ -220,6 +222,16 @@ async function retryCommand(input: { id: number }, deps: VerbDeps) {
     ...{ route, agent: agentOf(old.session), sender, actor, role, source, kind: "message", text, extra },
   });
   return { id: accepted.command, of: old.id };
+}
+
+/** Committed before the action (G26). */
+function audit(
+  action: string,
+  target: string,
+  detail: Record<string, unknown>,
+  { store, clock }: VerbDeps,
+): Promise<void> {
+  return store.write("audit", (tx) => tx.audit.add({ actor: OWNER, action, target, detail }, clock.now()));
 }
 
 function partRow(part: Part) {

@@ -160,6 +160,9 @@ export interface Fence {
 }
 
 /** The condition of the index commands_live, word for word: without it SQLite reads the whole history instead. */
+/** A stateless request brings its whole history; once it has ended nobody reads that again. */
+const FORGET_HISTORY = "extra = case kind when 'completion' then null else extra end";
+
 const LIVE = "state in ('queued','running','waiting','absorbed')";
 
 export function commandReads(db: Database) {
@@ -219,14 +222,14 @@ export function commandWrites(db: Database) {
     "update commands set open = 1 where id = ? and claim = ? and generation = ? and state = 'running'",
   );
   const finish = db.prepare(
-    `update commands set state = ?, open = 0, finished_at = ?, outcome = ?
+    `update commands set state = ?, open = 0, finished_at = ?, outcome = ?, ${FORGET_HISTORY}
      where id = ? and claim = ? and generation = ? and state = 'running'`,
   );
   const handBack = db.prepare(
     "update commands set state = 'queued' where id = ? and claim = ? and generation = ? and state = 'running'",
   );
   const cancel = db.prepare(
-    `update commands set state = 'cancelled', open = 0, finished_at = ?, outcome = ?
+    `update commands set state = 'cancelled', open = 0, finished_at = ?, outcome = ?, ${FORGET_HISTORY}
      where id = ? and state in ('queued','running','waiting','absorbed')`,
   );
   const orphanToQueue = db.prepare(

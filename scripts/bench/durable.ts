@@ -35,7 +35,7 @@ const ANSWER =
 export async function benchDurable(inFlights: readonly number[]): Promise<DurableResult[]> {
   const folder = mkdtempSync(join(tmpdir(), "laneway-bench-"));
   const bare = openBare(join(folder, "bare.db"));
-  const host = openHost(folder);
+  const host = await openHost(folder);
   const rates = new Map<number, { own: number[]; bare: number[] }>(inFlights.map((n) => [n, { own: [], bare: [] }]));
   await host.run(64, ROUND_MS);
   bare.run(ROUND_MS);
@@ -84,7 +84,7 @@ function openBare(file: string) {
   };
 }
 
-function openHost(folder: string) {
+async function openHost(folder: string) {
   const clock = systemClock();
   const events = makeEvents(() => {});
   const opened = openDatabase({
@@ -119,6 +119,7 @@ function openHost(folder: string) {
     runner,
     settings: () => settings,
   });
+  await queue.start();
   const describe = () => ({ version: "bench", upMs: 0, backends: [] });
   const accept = makeAccept({ store, queue, clock, events, chatCommands: { queue, clock, describe } });
   const waiters = new Map<CommandId, () => void>();

@@ -14,6 +14,8 @@ export interface HostResult {
   readonly rssAfterTurnsMb: number;
 }
 
+/** What a start leaves to be done (compiling in the background, the first collections) is not idling. */
+const SETTLE_MS = 15_000;
 const STARTS = 5;
 const WARM_TURNS = 200;
 const TURNS = 1_000;
@@ -54,7 +56,7 @@ async function startOnce(home: string): Promise<number> {
 
 async function watchIdle(home: string, idleMs: number) {
   const host = await startBenchHost(home);
-  await delay(2_000);
+  await delay(SETTLE_MS);
   const before = host.cpuMs();
   await delay(idleMs);
   const result = { idleRssMb: host.rssMb(), cpuMsPerIdleMinute: ((host.cpuMs() - before) * 60_000) / idleMs };

@@ -124,7 +124,7 @@ function sessionPart({ completion, lastText }: ParsedRequest): Pick<Inbound, "ki
 /** The command that a client library's own retry repeats; one that ended only because its client had gone does not count. */
 function earlierRetry(inbound: Inbound, header: Header, { store, clock }: DoorDeps): CommandId | undefined {
   if (!(Number(header("x-stainless-retry-count")) > 0) || inbound.event.key.startsWith("idem:")) return undefined;
-  const found = store.read.inbox.findByHash(CHANNEL, inbound.rawHash, clock.now() - RETRY_WINDOW_MS);
+  const found = store.read.inbox.findByHash(inbound.rawHash, clock.now() - RETRY_WINDOW_MS);
   return found !== undefined && store.read.commands.get(found)?.state !== "cancelled" ? found : undefined;
 }
 

@@ -15,7 +15,7 @@ export function inboxReads(db: Database) {
     .pluck();
   const byHash = db
     .prepare(
-      "select command from inbox where raw_hash = ? and channel = ? and received_at >= ? order by command desc limit 1",
+      "select command from inbox where raw_hash = ? and channel = 'api' and received_at >= ? order by command desc limit 1",
     )
     .pluck();
   return {
@@ -24,9 +24,9 @@ export function inboxReads(db: Database) {
     /** False when the key was used with another body. */
     hasBody: (event: EventKey, rawHash: string): boolean =>
       sameBody.get(rawHash, event.channel, event.account, event.key) !== 0,
-    /** The newest command made from the same raw body since `since`. */
-    findByHash: (channel: string, rawHash: string, since: number): CommandId | undefined =>
-      byHash.get(rawHash, channel, since) as CommandId | undefined,
+    /** The newest command that the API made from the same raw body since `since`. */
+    findByHash: (rawHash: string, since: number): CommandId | undefined =>
+      byHash.get(rawHash, since) as CommandId | undefined,
   };
 }
 

@@ -23,7 +23,8 @@ create table inbox (
   command integer not null,
   primary key (channel, account, event_key)
 ) strict, without rowid;
-create index inbox_by_hash on inbox (raw_hash, received_at);
+-- Only clients of the API repeat a request without a key of their own.
+create index inbox_by_hash on inbox (raw_hash, received_at) where channel = 'api';
 create index inbox_by_age on inbox (received_at);
 
 create table sessions (
@@ -77,7 +78,6 @@ create unique index commands_session_gate on commands (session)
 create index commands_live on commands (state, id) where state in ('queued','running','waiting','absorbed');
 create index commands_absorbed on commands (absorbed_by) where absorbed_by is not null;
 create index commands_by_chat on commands (channel, account, chat, id);
-create index commands_finished on commands (finished_at) where finished_at is not null;
 
 create table steps (
   command integer not null references commands (id),

@@ -86,7 +86,7 @@ function launch(shell: Shell, { settings, loaded, token, logging }: Launch): Pro
 }
 
 /** How long the last log lines may take: the disk may be what is broken. */
-const LAST_WORDS_MS = 1_000;
+const LAST_WORDS_MS = 5_000;
 
 /** Ends the process when it can never write again: nothing is kept any more, so nothing is lost by it. */
 function fatalEnd(shell: Shell, logging: Logging): (error: LanewayError) => void {

@@ -159,10 +159,10 @@ export interface Fence {
   readonly generation: Generation;
 }
 
-/** The condition of the index commands_live, word for word: without it SQLite reads the whole history instead. */
 /** A stateless request brings its whole history; once it has ended nobody reads that again. */
 const FORGET_HISTORY = "extra = case kind when 'completion' then null else extra end";
 
+/** The condition of the index commands_live, word for word: without it SQLite reads the whole history instead. */
 const LIVE = "state in ('queued','running','waiting','absorbed')";
 
 export function commandReads(db: Database) {

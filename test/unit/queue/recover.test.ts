@@ -36,6 +36,8 @@ describe("recovery (G7)", () => {
     const queued = await rig.accept();
     await rig.quiet();
     await using next = await nextLife(rig);
+    const request = await next.accept({ kind: "completion", sender: "ann" });
+    await next.quiet();
     const again = await next.store.write("recover", (tx) => {
       const runner = { gaveUp: () => expect.unreachable() } as never;
       return recover(tx, { runner, plannedStop: false, now: next.clock.now(), maxAgeMs: SETTINGS.maxAgeMs });
@@ -43,14 +45,14 @@ describe("recovery (G7)", () => {
     expect(again).toEqual({ requeued: 0, dead: [] });
     expect(await next.start()).toEqual({ requeued: 0, dead: [] });
     await next.quiet();
-    expect([running, queued].map(next.state)).toEqual(["running", "queued"]);
+    expect([running, queued, request].map(next.state)).toEqual(["running", "queued", "running"]);
     expect(next.row(running)).toMatchObject({ claim: 2, strikes: 1 });
     expect(next.queue.size()).toBe(1);
     for (const id of [running, queued]) {
       next.works.get(id)!.finish();
       await next.quiet();
     }
-    expect(next.claims).toEqual([running, queued]);
+    expect(next.claims).toEqual([running, request, queued]);
   });
 
   test("leaves an open ask as it is, with its session; when it is cancelled the session goes on", async () => {

@@ -48,7 +48,7 @@ export interface Queue {
   lanes(): LaneStatus[];
   running(): Iterable<Running>;
   size(): number;
-  /** Recovers what an earlier host left, rebuilds the index and starts claiming. */
+  /** Once: recovers what an earlier host left, rebuilds the index and starts claiming. Called again it answers the same. */
   start(): Promise<Recovered>;
   /**
    * No new claims; waits up to `ms` for running work, then stops it and has it handed back without penalty (G17).
@@ -80,9 +80,21 @@ export function makeQueue(deps: QueueDeps): Queue {
     events.emit({ type: "command", id: command.id, session: command.session, chatKey: chatKey(command.route), state });
   };
 
-  const load = () => {
+  let recovery: Promise<Recovered> | undefined;
+  const recoverOnce = async (): Promise<Recovered> => {
+    const options = {
+      runner: deps.runner,
+      plannedStop: store.plannedStop,
+      maxAgeMs: deps.settings().maxAgeMs,
+      now: clock.now(),
+    };
+    const recovered = await store.write("recover", (tx) => recover(tx, options));
     for (const command of store.read.commands.running()) waiting.takeSession(command.session);
     waiting.fill(store.read.commands.queued().map(waitingRow));
+    const { requeued, dead } = recovered;
+    log.info("queue.recovered", { requeued, dead: dead.length, queued: waiting.size() });
+    pump.open();
+    return recovered;
   };
 
   const cancelled = (command: Command) => {
@@ -149,20 +161,9 @@ export function makeQueue(deps: QueueDeps): Queue {
       })),
     running: pump.running,
     size: waiting.size,
-    async start() {
-      const { runner } = deps;
-      const { maxAgeMs } = deps.settings();
-      const plannedStop = store.plannedStop;
-      const now = clock.now();
-      const recovered = await store.write("recover", (tx) => recover(tx, { runner, plannedStop, maxAgeMs, now }));
-      load();
-      log.info("queue.recovered", {
-        requeued: recovered.requeued,
-        dead: recovered.dead.length,
-        queued: waiting.size(),
-      });
-      pump.open();
-      return recovered;
+    start() {
+      recovery ??= recoverOnce();
+      return recovery;
     },
     async drain(ms) {
       pump.close();

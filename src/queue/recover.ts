@@ -1,6 +1,5 @@
 // Owns: what boot does about the commands that an earlier host left behind. It runs once, in one transaction, before any
 // claim: work of an older generation is an orphan at once (G7); no timer is involved.
-import type { CommandState } from "../kernel/events.ts";
 import type { CommandId } from "../kernel/ids.ts";
 import type { Command, StepKind } from "../store/commands.ts";
 import type { Step } from "../store/steps.ts";
@@ -28,44 +27,35 @@ interface RecoverOptions {
   readonly maxAgeMs: number;
 }
 
-/** Idempotent: each move is guarded by state and generation, so a second call finds nothing to do. */
+/** Idempotent towards what runs: each move of an orphan is guarded by its state and generation. */
 export function recover(tx: Tx, options: RecoverOptions): Recovered {
   const { now, maxAgeMs } = options;
   const requeued = new Set<CommandId>();
   const dead: CommandId[] = [];
-  const note = (command: Command, became: CommandState | undefined) => {
-    if (became === "queued") requeued.add(command.id);
-    if (became !== "dead") return;
-    requeued.delete(command.id);
-    dead.push(command.id);
-  };
   for (const command of tx.commands.running()) {
-    const isOrphan = command.state === "running" && command.generation < tx.generation;
-    if (isOrphan) note(command, recoverOrphan(tx, command, options));
+    const became = command.state === "running" ? recoverOrphan(tx, command, options) : undefined;
+    if (became === "queued") requeued.add(command.id);
+    if (became === "dead") dead.push(command.id);
   }
-  // A half-done turn goes on whatever its age: its person has seen it start.
   for (const command of tx.commands.notToRun(maxAgeMs > 0 ? now - maxAgeMs : 0)) {
-    note(command, command.kind === "completion" ? clientGone(tx, command, now) : giveUp(tx, command, TOO_OLD, options));
+    requeued.delete(command.id);
+    // A stateless request is never run again: its client is gone, and its history was the client's (contract, OpenAI door).
+    if (command.kind === "completion") tx.commands.cancel(command.id, now, JSON.stringify(CLIENT_GONE));
+    else if (giveUp(tx, command, TOO_OLD, options)) dead.push(command.id);
   }
   return { requeued: requeued.size, dead };
 }
 
-function recoverOrphan(tx: Tx, command: Command, options: RecoverOptions): CommandState | undefined {
-  if (command.kind === "completion") return clientGone(tx, command, options.now);
+function recoverOrphan(tx: Tx, command: Command, options: RecoverOptions): "queued" | "dead" | undefined {
   const { strikes, kind, deathStep } = strike(command, tx.steps.ofCommand(command.id), options.plannedStop);
-  if (strikes > ALONE_AT) return giveUp(tx, command, POISON, options);
+  if (strikes > ALONE_AT) return giveUp(tx, command, POISON, options) ? "dead" : undefined;
   return tx.commands.orphanToQueue(command.id, strikes, kind, deathStep, tx.generation) ? "queued" : undefined;
 }
 
-function giveUp(tx: Tx, command: Command, outcome: Outcome, { now, runner }: RecoverOptions): CommandState | undefined {
-  if (!tx.commands.giveUp(command.id, tx.generation, now, JSON.stringify(outcome))) return undefined;
-  runner.gaveUp(tx, command, outcome);
-  return "dead";
-}
-
-/** A stateless request is never run again: its client is gone, and its history was the client's (contract, OpenAI door). */
-function clientGone(tx: Tx, command: Command, now: number): CommandState | undefined {
-  return tx.commands.cancel(command.id, now, JSON.stringify(CLIENT_GONE)) ? "cancelled" : undefined;
+function giveUp(tx: Tx, command: Command, outcome: Outcome, { now, runner }: RecoverOptions): boolean {
+  const given = tx.commands.giveUp(command.id, tx.generation, now, JSON.stringify(outcome));
+  if (given) runner.gaveUp(tx, command, outcome);
+  return given;
 }
 
 const POISON: Outcome = {

@@ -43,11 +43,13 @@ describe("recovery (G7)", () => {
       return recover(tx, { runner, plannedStop: false, now: next.clock.now(), maxAgeMs: SETTINGS.maxAgeMs });
     });
     expect(again).toEqual({ requeued: 0, dead: [] });
-    expect(await next.start()).toEqual({ requeued: 0, dead: [] });
+    const waits = await next.accept({ kind: "completion", sender: "ann" });
+    // A second start answers with the first one's recovery.
+    expect(await next.start()).toEqual({ requeued: 1, dead: [] });
     await next.quiet();
-    expect([running, queued, request].map(next.state)).toEqual(["running", "queued", "running"]);
+    expect([running, queued, request, waits].map(next.state)).toEqual(["running", "queued", "running", "queued"]);
     expect(next.row(running)).toMatchObject({ claim: 2, strikes: 1 });
-    expect(next.queue.size()).toBe(1);
+    expect(next.queue.size()).toBe(2);
     for (const id of [running, queued]) {
       next.works.get(id)!.finish();
       await next.quiet();

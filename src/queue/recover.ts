@@ -27,13 +27,13 @@ interface RecoverOptions {
   readonly maxAgeMs: number;
 }
 
-/** Idempotent towards what runs: each move of an orphan is guarded by its state and generation. */
+/** The guards of the UPDATEs pick the orphans out: what runs in this life, and an open ask, stay as they are. */
 export function recover(tx: Tx, options: RecoverOptions): Recovered {
   const { now, maxAgeMs } = options;
   const requeued = new Set<CommandId>();
   const dead: CommandId[] = [];
   for (const command of tx.commands.running()) {
-    const became = command.state === "running" ? recoverOrphan(tx, command, options) : undefined;
+    const became = recoverOrphan(tx, command, options);
     if (became === "queued") requeued.add(command.id);
     if (became === "dead") dead.push(command.id);
   }

@@ -240,13 +240,7 @@ async function listen(server: Server, { host, port }: Settings["gateway"]): Prom
   }
   const bound = server.address();
   const boundPort = typeof bound === "object" && bound !== null ? bound.port : port;
-  const name =
-    host === "0.0.0.0" || host === "::"
-      ? "127.0.0.1"
-      : host.includes(":") && !host.startsWith("[")
-        ? `[${host}]`
-        : host;
-  return `http://${name}:${boundPort}`;
+  return `http://${inUrl(host)}:${boundPort}`;
 }
 
 /** Committed before anything is stopped: what this host leaves running takes no strike (G8). */

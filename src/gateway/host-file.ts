@@ -2,11 +2,13 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 
-/** `settings` is the file that the host was started with, so that the command line finds its token. */
-const hostFile = z.object({
-  pid: z.int(),
-  address: z.string().optional(),
+/** The form of the file, for its two readers: the command line, and the next host, which names this one. */
+export const hostFile = z.object({
+  pid: z.int().min(1),
+  /** Absent while the host starts. */
+  address: z.url({ protocol: /^http$/ }).optional(),
   startedAt: z.string(),
+  /** The settings file that the host was started with, when it is not the home's own: there the command line finds its token. */
   settings: z.string().optional(),
 });
 export type HostFile = z.infer<typeof hostFile>;

@@ -33,7 +33,7 @@ interface HttpDeps {
   readonly page: boolean;
 }
 
-type Env = { Bindings: HttpBindings };
+type Env = { Bindings: HttpBindings; Variables: { asked: AccessRequest } };
 type Ctx = Context<Env>;
 
 const MAX_API_BYTES = 1_048_576;
@@ -70,7 +70,9 @@ function makeApp(deps: HttpDeps): Hono<Env> {
   };
 
   app.use(async (c, next) => {
-    const refused = access.screen(accessRequest(c));
+    const asked = accessRequest(c);
+    c.set("asked", asked);
+    const refused = access.screen(asked);
     if (refused !== undefined) return turnAway(c, refused);
     await deps.started;
     return next();
@@ -90,7 +92,7 @@ function makeApp(deps: HttpDeps): Hono<Env> {
     return c.body(null, 204);
   });
   app.use("/api/*", async (c, next) => {
-    const refused = access.authenticate(accessRequest(c), true);
+    const refused = access.authenticate(c.get("asked"), true);
     return refused === undefined ? next() : turnAway(c, refused);
   });
   app.get("/api/events", (c) => events(c, deps));
@@ -100,7 +102,7 @@ function makeApp(deps: HttpDeps): Hono<Env> {
   });
 
   app.use("/v1/*", async (c, next) => {
-    const refused = access.authenticate(accessRequest(c), false);
+    const refused = access.authenticate(c.get("asked"), false);
     return refused === undefined ? next() : turnAway(c, refused);
   });
   app.get("/v1/models", (c) => c.json(deps.openai.models()));

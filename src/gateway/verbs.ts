@@ -35,19 +35,27 @@ export interface VerbResult {
 }
 
 interface Verb {
-  readonly input: z.ZodType;
-  readonly run: (input: unknown, deps: VerbDeps, signal: AbortSignal) => unknown;
-  readonly status?: 202;
+  /** Throws InvalidInput for input that does not fit, or what the verb throws. */
+  readonly run: (name: string, raw: unknown, deps: VerbDeps, signal: AbortSignal) => unknown;
+  readonly status: VerbResult["status"];
 }
 
 /** Ties the type of the input to the schema. */
 function verb<Input>(
   input: z.ZodType<Input>,
   run: (input: Input, deps: VerbDeps, signal: AbortSignal) => unknown,
-  status?: 202,
+  status: VerbResult["status"] = 200,
 ): Verb {
-  const parsedRun: Verb["run"] = (raw, deps, signal) => run(input.parse(raw), deps, signal);
-  return status === undefined ? { input, run: parsedRun } : { input, run: parsedRun, status };
+  return {
+    status,
+    run(name, raw, deps, signal) {
+      const parsed = input.safeParse(raw);
+      if (!parsed.success) {
+        throw new InvalidInput(`the input of ${name} does not fit: ${z.prettifyError(parsed.error)}`);
+      }
+      return run(parsed.data, deps, signal);
+    },
+  };
 }
 
 /** Part of a session key, so no colon. */
@@ -109,9 +117,7 @@ const VERBS: Readonly<Record<string, Verb>> = {
 export async function runVerb(name: string, raw: unknown, deps: VerbDeps, signal: AbortSignal): Promise<VerbResult> {
   const entry = Object.hasOwn(VERBS, name) ? VERBS[name] : undefined;
   if (entry === undefined) throw new NotFound(`there is no verb ${JSON.stringify(name)}`);
-  const parsed = entry.input.safeParse(raw);
-  if (!parsed.success) throw new InvalidInput(`the input of ${name} does not fit: ${z.prettifyError(parsed.error)}`);
-  return { status: entry.status ?? 200, body: await entry.run(raw, deps, signal) };
+  return { status: entry.status, body: await entry.run(name, raw, deps, signal) };
 }
 
 async function send(input: { channel: "web" | "terminal"; chat: string; text: string; key: string }, deps: VerbDeps) {

@@ -105,36 +105,6 @@ interface Row {
   outcome: string | null;
 }
 
-function parse(row: Row): Command {
-  return {
-    id: row.id as CommandId,
-    state: row.state,
-    lane: row.lane,
-    priority: row.priority,
-    orderKey: row.order_key,
-    session: row.session as SessionKey,
-    route: { channel: row.channel, account: row.account, chat: row.chat, thread: row.thread ?? undefined },
-    sender: row.sender,
-    actor: row.actor,
-    role: row.role,
-    source: row.source,
-    kind: row.kind,
-    text: row.text,
-    extra: row.extra ?? undefined,
-    acceptedAt: row.accepted_at,
-    notBefore: row.not_before,
-    claim: row.claim as ClaimNumber,
-    generation: row.generation as Generation,
-    open: row.open === 1,
-    strikes: row.strikes,
-    strikeKind: row.strike_kind ?? undefined,
-    deathStep: row.death_step,
-    startedAt: row.started_at ?? undefined,
-    finishedAt: row.finished_at ?? undefined,
-    outcome: row.outcome ?? undefined,
-  };
-}
-
 function parseQueued(row: Row): QueuedCommand {
   return {
     id: row.id as CommandId,
@@ -149,6 +119,25 @@ function parseQueued(row: Row): QueuedCommand {
     notBefore: row.not_before,
     open: row.open === 1,
     strikes: row.strikes,
+  };
+}
+
+function parse(row: Row): Command {
+  return {
+    ...parseQueued(row),
+    state: row.state,
+    priority: row.priority,
+    role: row.role,
+    kind: row.kind,
+    text: row.text,
+    extra: row.extra ?? undefined,
+    claim: row.claim as ClaimNumber,
+    generation: row.generation as Generation,
+    strikeKind: row.strike_kind ?? undefined,
+    deathStep: row.death_step,
+    startedAt: row.started_at ?? undefined,
+    finishedAt: row.finished_at ?? undefined,
+    outcome: row.outcome ?? undefined,
   };
 }
 

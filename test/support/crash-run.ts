@@ -273,11 +273,26 @@ export async function plantedPoison(home: string): Promise<PoisonReport> {
       chats.map((text, i) => host.api("send", { chat: `chat${i}`, text, key: text }).catch(() => undefined)),
     );
     // Three deaths make it dead; a fourth would be a host that never stays up.
-    for (let boots = 0; boots < 4 && (await diedWithin(host, 3_000)); boots += 1) host = await startHostProcess(home);
+    for (let boots = 0; boots < 4 && (await diedAtWork(host)); boots += 1) host = await startHostProcess(home);
     await host.stop();
     return { deaths, ...poisonRows(home, chats) };
   } finally {
     await model.stop();
+  }
+}
+
+/** True when the host died with work left; false when nothing is left to be done. */
+async function diedAtWork(host: HostProcess): Promise<boolean> {
+  const dead = host.ended.then(() => true);
+  const looked = async () => {
+    const { body } = await host.api("queue.list");
+    return body.commands.length === 0 ? false : undefined;
+  };
+  for (;;) {
+    // A host that dies under the question answers nothing: that is heard from `ended`.
+    const found = await Promise.race([dead, looked().catch(() => dead)]);
+    if (found !== undefined) return found;
+    await delay(20);
   }
 }
 

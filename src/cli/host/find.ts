@@ -1,19 +1,10 @@
 // Owns: finding the host that runs on a home, and the token that opens it. Reads only; never makes a token.
 import { z } from "zod";
+import { type HostFile, hostFile } from "../../gateway/host-file.ts";
 import { ConfigError, messageOf, NotRunning, systemCode } from "../../kernel/errors.ts";
 import { envText } from "../../settings/env.ts";
 import { isThere, readTextFile } from "../../settings/files.ts";
 import type { Shell } from "../shell.ts";
-
-const hostFile = z.object({
-  pid: z.int().min(1),
-  /** Absent while the host starts. */
-  address: z.url({ protocol: /^http$/ }).optional(),
-  startedAt: z.union([z.string(), z.number()]).optional(),
-  /** The settings file that the host was started with, when it is not the home's own. */
-  settings: z.string().optional(),
-});
-export type HostFile = z.infer<typeof hostFile>;
 
 type Place = Pick<Shell, "paths" | "env" | "ids">;
 /** Of host.json and of the settings when they are only searched for a word. */

@@ -68,7 +68,11 @@ test("no host.json: not running, and the hint names the command that starts one"
 
 test("a host.json whose process is dead counts as not running, whoever has its port now", async () => {
   await using host = await fakeHost({ ping: () => ({}) });
-  await writePrivate(host.home, "host.json", JSON.stringify({ pid: deadPid(), address: host.address }));
+  await writePrivate(
+    host.home,
+    "host.json",
+    JSON.stringify({ pid: deadPid(), address: host.address, startedAt: "2026-01-01T00:00:00.000Z" }),
+  );
   await expect(call(host.home.path)).rejects.toThrow(NotRunning);
   expect(host.calls).toEqual([]);
 });
@@ -79,7 +83,11 @@ test("a refused connection counts as not running", async () => {
   await once(server, "listening");
   const { port } = server.address() as { port: number };
   server.close();
-  await writePrivate(home, "host.json", JSON.stringify({ pid: process.pid, address: `http://127.0.0.1:${port}` }));
+  await writePrivate(
+    home,
+    "host.json",
+    JSON.stringify({ pid: process.pid, address: `http://127.0.0.1:${port}`, startedAt: "2026-01-01T00:00:00.000Z" }),
+  );
   await writePrivate(home, "token", TOKEN);
   await expect(call(home.path)).rejects.toThrow(NotRunning);
 });

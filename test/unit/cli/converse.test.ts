@@ -300,7 +300,11 @@ test("a host that comes back on another port is found again", async () => {
     return HANDLED;
   };
   other.verbs["ack"] = () => ({ acknowledged: 1 });
-  await writePrivate(host.home, "host.json", JSON.stringify({ pid: process.pid, address: other.address }));
+  await writePrivate(
+    host.home,
+    "host.json",
+    JSON.stringify({ pid: process.pid, address: other.address, startedAt: new Date(0).toISOString() }),
+  );
   chat.streams[0]?.response.destroy();
   await until(() => expect(chat.lines()).toContain("from the new port"));
   await quit(chat);

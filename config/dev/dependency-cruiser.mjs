@@ -15,6 +15,7 @@ const TOP = ["main.ts", "cli/"];
  * @type {Record<string, string[]>}
  */
 export const OWNERS = {
+  "@ai-sdk/anthropic": ["turns/backends/"],
   "@ai-sdk/openai-compatible": ["turns/backends/"],
   "@ai-sdk/provider": ["turns/backends/"],
   "@hono/node-server": ["gateway/"],

@@ -49,7 +49,8 @@ function known(backends: ReadonlyMap<string, Backend>, wanted: string, agent: st
 }
 
 function contextTokens(settings: BackendSettings | undefined): number {
-  return settings?.kind === "openai" ? (settings.contextTokens ?? DEFAULT_CONTEXT_TOKENS) : DEFAULT_CONTEXT_TOKENS;
+  if (settings === undefined || settings.kind === "offline") return DEFAULT_CONTEXT_TOKENS;
+  return settings.contextTokens ?? DEFAULT_CONTEXT_TOKENS;
 }
 
 /** The module of a kind is loaded at its first call, so that starting costs nothing for it. */
@@ -58,7 +59,7 @@ function lazyBackend(name: string, settings: BackendSettings): Backend {
   return {
     name,
     kind: settings.kind,
-    model: settings.kind === "openai" ? settings.model : "none",
+    model: settings.kind === "offline" ? "none" : settings.model,
     journal: "steps",
     async *complete(request, signal) {
       made ??= makeBackend(name, settings);

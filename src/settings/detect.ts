@@ -7,7 +7,7 @@ import type { Clock } from "../kernel/clock.ts";
 import { Aborted } from "../kernel/errors.ts";
 import { type Env, envText } from "./env.ts";
 import { AGENT_COMMANDS, KEY_PROVIDERS, type KeyProvider, LOCAL_SERVERS, type LocalServer } from "./providers.ts";
-import type { BackendSettings, Settings } from "./schema.ts";
+import { type BackendSettings, backendSchema, type Settings } from "./schema.ts";
 
 /** A local server answers in milliseconds; nobody should wait for one that is not there. */
 const LOCAL_LIMIT_MS = 400;
@@ -91,7 +91,8 @@ function keysIn(env: Env): { usable: FoundKey[]; refused: string[] } {
     if (given !== undefined && !isWebAddress(given)) {
       refused.push(`${variable} is set, but ${provider.baseUrlVariable} is not an http or https address`);
     } else {
-      usable.push({ provider, variable, key, baseUrl: given ?? provider.baseUrl, ownAddress: given !== undefined });
+      const baseUrl = given === undefined ? provider.baseUrl : withVersion(given, provider);
+      usable.push({ provider, variable, key, baseUrl, ownAddress: given !== undefined });
     }
   }
   return { usable, refused };
@@ -102,17 +103,29 @@ function isWebAddress(text: string): boolean {
   return url !== null && /^https?:$/.test(url.protocol) && url.username + url.password + url.search + url.hash === "";
 }
 
+/** Anthropic's own client reads its variable as the address without the version; `/v1` is where every server has it. */
+function withVersion(given: string, { kind }: KeyProvider): string {
+  const plain = given.replace(/\/+$/, "");
+  return kind === "openai" || /\/v\d+$/.test(plain) ? given : `${plain}/v1`;
+}
+
 async function withKey(found: FoundKey, sources: DetectionSources): Promise<Detection["taken"]> {
   const { provider, variable, key, baseUrl } = found;
   const named = envText(sources.env, "LANEWAY_MODEL");
-  const listed =
-    named === undefined && found.ownAddress
-      ? await listModels(sources, { baseUrl, key, limitMs: REMOTE_LIMIT_MS })
-      : [];
+  // A server that speaks the Messages API passes Claude's names on; only the others have models of their own.
+  const asks = named === undefined && found.ownAddress && provider.kind === "openai";
+  const listed = asks ? await listModels(sources, { baseUrl, key, limitMs: REMOTE_LIMIT_MS }) : [];
   const model = named ?? listed.find((id) => id === provider.model) ?? listed[0] ?? provider.model;
   return {
     name: provider.name,
-    settings: { kind: "openai", model, baseUrl, apiKey: key },
+    settings: backendSchema.parse({
+      kind: provider.kind,
+      model,
+      baseUrl,
+      apiKey: key,
+      // Of another model than ours the kind's default is all that is known.
+      ...(model === provider.model && { vision: provider.vision }),
+    }),
     why: `${variable} is set in the environment`,
   };
 }
@@ -141,7 +154,7 @@ function chooseServer(servers: readonly AnsweringServer[], named: string | undef
   if (model === undefined) return undefined;
   return {
     name: server.name,
-    settings: { kind: "openai", model, baseUrl: server.baseUrl },
+    settings: backendSchema.parse({ kind: "openai", model, baseUrl: server.baseUrl }),
     why: `${server.title} answers at ${server.baseUrl}`,
   };
 }

@@ -95,19 +95,20 @@ const agent = z.strictObject({
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
-const openaiBackend = z.strictObject({
-  kind: z.literal("openai").describe("Any server that speaks OpenAI's chat completions."),
-  model: text.describe("The model's name at that server."),
-  baseUrl: z
-    .url({ protocol: /^https?$/, error: 'expected an http or https address such as "http://127.0.0.1:11434/v1"' })
-    .refine(isPlainAddress, "expected an address without user, password, query and fragment; use apiKey or headers")
-    .describe("Address of the API, up to and including its version."),
+/** @param example an address of the right form, for whoever wrote another */
+const apiAddress = (example: string) =>
+  z
+    .url({ protocol: /^https?$/, error: `expected an http or https address such as "${example}"` })
+    .refine(isPlainAddress, "expected an address without user, password, query and fragment; use apiKey or headers");
+
+/** What all kinds with an endpoint share. */
+const endpointAccess = {
   apiKey: z
     .string()
     .min(1)
     .regex(HEADER_SAFE, "expected visible ASCII characters without blanks")
     .optional()
-    .meta(secret("Key sent as bearer token.")),
+    .meta(secret("Key sent with every call.")),
   apiKeyFile: text.optional().describe("File (mode 0600) that holds the key, instead of `apiKey`."),
   headers: z
     .record(
@@ -119,8 +120,38 @@ const openaiBackend = z.strictObject({
     )
     .optional()
     .describe("Further HTTP headers of every call."),
+};
+
+const openaiBackend = z.strictObject({
+  kind: z.literal("openai").describe("Any server that speaks OpenAI's chat completions."),
+  model: text.describe("The model's name at that server."),
+  baseUrl: apiAddress("http://127.0.0.1:11434/v1").describe("Address of the API, up to and including its version."),
+  ...endpointAccess,
   contextTokens: z.int().min(1).optional().describe("Size of the model's context in tokens, when known."),
   maxOutputTokens: z.int().min(1).optional().describe("Largest answer in tokens. Absent: the server decides."),
+  vision: z.boolean().default(false).describe("Whether the model can see images. If not, it is told of them."),
+});
+
+export const ANTHROPIC_URL = "https://api.anthropic.com/v1";
+/** The standard context of all Claude models since Claude 2.1. */
+const CLAUDE_CONTEXT_TOKENS = 200_000;
+/** The API demands a limit. This one fits a long file, and every model since Claude 3.7 takes it. */
+const CLAUDE_OUTPUT_TOKENS = 16_384;
+
+const anthropicBackend = z.strictObject({
+  kind: z.literal("anthropic").describe("Anthropic's Messages API, or a server that speaks it."),
+  model: text.describe("The model's name there."),
+  baseUrl: apiAddress(ANTHROPIC_URL)
+    .default(ANTHROPIC_URL)
+    .describe("Address of the API, up to and including its version."),
+  ...endpointAccess,
+  contextTokens: z.int().min(1).default(CLAUDE_CONTEXT_TOKENS).describe("Size of the model's context in tokens."),
+  maxOutputTokens: z
+    .int()
+    .min(1)
+    .default(CLAUDE_OUTPUT_TOKENS)
+    .describe("Largest answer in tokens. Lowered for known models that take less."),
+  vision: z.boolean().default(true).describe("Whether the model can see images. If not, it is told of them."),
 });
 
 function isPlainAddress(written: string): boolean {
@@ -132,7 +163,7 @@ const offlineBackend = z.strictObject({
   kind: z.literal("offline").describe("Built in: answers without a model, to try the host out."),
 });
 
-const backend = z.discriminatedUnion("kind", [openaiBackend, offlineBackend]);
+export const backendSchema = z.discriminatedUnion("kind", [openaiBackend, anthropicBackend, offlineBackend]);
 
 const lanes = z.strictObject({
   main: slots.default(8).describe("Turns for people that run at once."),
@@ -189,7 +220,7 @@ export const settingsSchema = z.strictObject({
     .default({ main: { backends: [], workspace: "workspace" } })
     .describe("The agents by name; `main` must be one. Absent: `main` with all backends in their order."),
   backends: z
-    .record(backendName, backend)
+    .record(backendName, backendSchema)
     .default({})
     .describe("The model endpoints by name. Absent: the first start looks for what is there."),
   lanes: lanes.prefault({}).describe("How much runs at once."),
@@ -209,7 +240,7 @@ export const settingsSchema = z.strictObject({
 });
 
 export type Settings = z.infer<typeof settingsSchema>;
-export type BackendSettings = z.infer<typeof backend>;
+export type BackendSettings = z.infer<typeof backendSchema>;
 
 /** The JSON Schema of a settings file, for editors and `config schema`. */
 export function settingsJsonSchema(): z.core.JSONSchema.BaseSchema {

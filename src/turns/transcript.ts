@@ -2,18 +2,22 @@
 // whatever is missing, since every model endpoint refuses a call without its result.
 import { z } from "zod";
 import type { NewTranscriptRow, TranscriptRow } from "../store/messages.ts";
-import type { ModelMessage, ToolCall } from "./backends/port.ts";
+import type { ImageRef, ModelMessage, ToolCall } from "./backends/port.ts";
 
 const call = z.object({ id: z.string(), name: z.string(), input: z.string() });
-const userBody = z.object({ text: z.string() });
+const image = z.object({ file: z.string(), mediaType: z.string() });
+const userBody = z.object({ text: z.string(), images: z.array(image).exactOptional() });
 const assistantBody = z.object({ text: z.string(), calls: z.array(call).default([]) });
 const toolBody = z.object({ callId: z.string(), name: z.string(), text: z.string(), isError: z.boolean() });
 
 /** A transcript row before it has its place. */
 export type NewRow = Omit<NewTranscriptRow, "n">;
 
-export function userRow(text: string): NewRow {
-  return { role: "user", body: JSON.stringify({ text } satisfies z.infer<typeof userBody>) };
+/** @param images references only: the bytes stay in their files */
+export function userRow(text: string, images: readonly ImageRef[] = []): NewRow {
+  const refs = images.map(({ file, mediaType }) => ({ file, mediaType }));
+  const body: z.infer<typeof userBody> = refs.length === 0 ? { text } : { text, images: refs };
+  return { role: "user", body: JSON.stringify(body) };
 }
 
 export function assistantRow(text: string, calls: readonly ToolCall[]): NewRow {
@@ -37,7 +41,7 @@ export function messageOfRow(row: Pick<TranscriptRow, "role" | "body">): ModelMe
   const raw: unknown = JSON.parse(row.body);
   switch (row.role) {
     case "user":
-      return { role: "user", text: userBody.parse(raw).text };
+      return { role: "user", ...userBody.parse(raw) };
     case "assistant":
       return { role: "assistant", ...assistantBody.parse(raw) };
     case "tool":

@@ -3,7 +3,15 @@
 import { Aborted } from "../kernel/errors.ts";
 import type { StepIntent } from "../store/steps.ts";
 import type { Reply } from "./attempt.ts";
-import type { BackendFailure, ModelMessage, ModelRequest, Sampling, ToolCall, ToolSpec } from "./backends/port.ts";
+import type {
+  BackendFailure,
+  ModelMessage,
+  ModelRequest,
+  ReadImage,
+  Sampling,
+  ToolCall,
+  ToolSpec,
+} from "./backends/port.ts";
 import { type ChainDeps, callModel, type ModelEnd } from "./chain.ts";
 import { ClaimLost, type Journal, type StepEnd } from "./journal.ts";
 import { limitText, startLimit } from "./limits.ts";
@@ -31,6 +39,8 @@ export interface TurnDeps extends ChainDeps {
   readonly tools: () => readonly Tool[];
   readonly toolSpec: (tool: Tool) => ToolSpec;
   readonly workspace: string;
+  /** Gives the bytes of the images that messages refer to. Absent: no model is shown one. */
+  readonly readImage?: ReadImage | undefined;
   /** Most model calls of one turn; the last one gets no tools and must sum up (Q18.1). */
   readonly iterations: number;
   readonly journal: Journal;
@@ -143,11 +153,13 @@ function modelRequest(
   deps: TurnDeps,
   lastCall: boolean,
 ): ModelRequest {
-  if (lastCall) return { messages: [...messages, { role: "user", text: SUM_UP }], tools: [], sampling: input.sampling };
+  const { sampling } = input;
+  const { readImage } = deps;
+  if (lastCall) return { messages: [...messages, { role: "user", text: SUM_UP }], tools: [], sampling, readImage };
   const own = deps.tools().map(deps.toolSpec);
   // A client's tool goes before one of ours with the same name: the client asked for it by that name.
   const kept = own.filter((tool) => !input.clientTools.some((other) => other.name === tool.name));
-  return { messages, tools: [...kept, ...input.clientTools], sampling: input.sampling };
+  return { messages, tools: [...kept, ...input.clientTools], sampling, readImage };
 }
 
 type Answered = Extract<ModelEnd, { ok: true }>;

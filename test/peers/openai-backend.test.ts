@@ -1,5 +1,6 @@
 import { LLMock } from "@copilotkit/aimock";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { backendSchema } from "../../src/settings/schema.ts";
 import { makeBackend } from "../../src/turns/backends/make.ts";
 import type { Backend } from "../../src/turns/backends/port.ts";
 import { failureOf, hear, prompt } from "../support/model-endpoint.ts";
@@ -19,8 +20,15 @@ let backend: Backend;
 beforeEach(async () => {
   mock = new LLMock({ port: 0, chunkSize: 4, auth: { apiKeys: [KEY] } });
   await mock.start();
-  backend = await makeBackend("peer", { kind: "openai", model: "gpt-4o", baseUrl: `${mock.url}/v1`, apiKey: KEY });
+  backend = await connect({ apiKey: KEY });
 });
+
+function connect(over: object): Promise<Backend> {
+  return makeBackend(
+    "peer",
+    backendSchema.parse({ kind: "openai", model: "gpt-4o", baseUrl: `${mock.url}/v1`, ...over }),
+  );
+}
 
 afterEach(async () => {
   await mock.stop();
@@ -34,12 +42,7 @@ test("streams a text and reports the usage that the server counted", async () =>
 });
 
 test("a key that the server does not take is an auth failure", async () => {
-  const wrong = await makeBackend("peer", {
-    kind: "openai",
-    model: "gpt-4o",
-    baseUrl: `${mock.url}/v1`,
-    apiKey: "wrong",
-  });
+  const wrong = await connect({ apiKey: "wrong" });
   expect(failureOf(await hear(wrong, prompt("hello")))).toMatchObject({
     class: "auth",
     message: "the key was refused (401)",

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { afterEach, expect, describe as group, test } from "vitest";
-import { makeOpenAiBackend } from "../../src/turns/backends/openai.ts";
+import { makeOpenAiBackend, type OpenAiSettings } from "../../src/turns/backends/openai.ts";
 import type { Backend, ModelMessage } from "../../src/turns/backends/port.ts";
 import {
   chunk,
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 async function serve(
   answer: (response: ServerResponse, request: SeenRequest) => void | Promise<void>,
-  over: { apiKey?: string; maxOutputTokens?: number; headers?: Record<string, string> } = {},
+  over: Partial<OpenAiSettings> = {},
 ): Promise<{ backend: Backend; endpoint: ModelEndpoint }> {
   endpoint = await startModelEndpoint(answer);
   const backend = await makeOpenAiBackend({ name: "raw", model: "m1", baseUrl: endpoint.baseUrl, ...over });
@@ -463,6 +463,33 @@ group("the request", () => {
       tool_choice: { type: "function", function: { name: "read" } },
       response_format: { type: "json_schema", json_schema: { name: "thing", strict: false, schema } },
     });
+  });
+
+  test("carries images before the text that speaks of them, for a model that sees", async () => {
+    const { backend, endpoint } = await serve(answer, { vision: true });
+    const images = [{ file: "2026/cat.png", mediaType: "image/png" }];
+    const readImage = async () => Buffer.from("PNG");
+    await hear(backend, prompt("", { messages: [{ role: "user", text: "what is it?", images }], readImage }));
+    const image = { type: "image_url", image_url: { url: `data:image/png;base64,${btoa("PNG")}` } };
+    const sent = { role: "user", content: [image, { type: "text", text: "what is it?" }] };
+    expect(endpoint.seen[0]?.body["messages"]).toEqual([sent]);
+  });
+
+  test("tells a model that does not see of the image, as a text", async () => {
+    const { backend, endpoint } = await serve(answer);
+    const images = [{ file: "2026/cat.png", mediaType: "image/png" }];
+    await hear(backend, prompt("", { messages: [{ role: "user", text: "look", images }] }));
+    const content = "look\n[image cat.png: this model cannot see images]";
+    expect(endpoint.seen[0]?.body["messages"]).toEqual([{ role: "user", content }]);
+  });
+
+  test("an image counts as what it costs where usage is estimated, not as its bytes", async () => {
+    const { backend } = await serve(answer, { vision: true });
+    const images = [{ file: "a.png", mediaType: "image/png" }];
+    const readImage = async () => Buffer.alloc(1_000_000, 1);
+    const { end } = await hear(backend, prompt("", { messages: [{ role: "user", text: "x", images }], readImage }));
+    expect(end.type === "finish" && end.usage.inputTokens).toBeGreaterThanOrEqual(1_600);
+    expect(end.type === "finish" && end.usage.inputTokens).toBeLessThan(2_000);
   });
 
   test("leaves out what nobody asked for", async () => {

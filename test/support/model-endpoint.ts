@@ -1,4 +1,4 @@
-// Owns: a hand-written model endpoint for what no well-behaved server does, and reading a backend's events to their end.
+// Owns: a hand-written model endpoint for what no well-behaved server does, the events of both wires, and reading a backend's events to their end.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
@@ -60,6 +60,60 @@ export function chunk(delta: object, finishReason: string | null = null): string
 }
 
 export const DONE = "data: [DONE]\n\n";
+
+/** One event of the Messages API's stream. */
+export function messageEvent(type: string, fields: object = {}): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+}
+
+export const MESSAGE_START = messageEvent("message_start", {
+  message: {
+    id: "msg_1",
+    type: "message",
+    role: "assistant",
+    content: [],
+    model: "m1",
+    stop_reason: null,
+    stop_sequence: null,
+    usage: { input_tokens: 11, output_tokens: 1 },
+  },
+});
+
+/** A block of text, in the pieces given. */
+export function textBlock(index: number, ...pieces: string[]): string {
+  return block(
+    index,
+    { type: "text", text: "" },
+    pieces.map((text) => ({ type: "text_delta", text })),
+  );
+}
+
+/** A tool call whose input comes in the pieces given. */
+export function toolBlock(index: number, id: string, ...pieces: string[]): string {
+  return block(
+    index,
+    { type: "tool_use", id, name: "read", input: {} },
+    pieces.map((piece) => ({ type: "input_json_delta", partial_json: piece })),
+  );
+}
+
+function block(index: number, start: object, deltas: readonly object[]): string {
+  return [
+    messageEvent("content_block_start", { index, content_block: start }),
+    ...deltas.map((delta) => messageEvent("content_block_delta", { index, delta })),
+    messageEvent("content_block_stop", { index }),
+  ].join("");
+}
+
+/** The last but one event: the reason, without the end. */
+export function messageDelta(reason: string | null): string {
+  return messageEvent("message_delta", {
+    delta: { stop_reason: reason, stop_sequence: null },
+    usage: { output_tokens: 7 },
+  });
+}
+
+export const MESSAGE_STOP = messageEvent("message_stop");
 
 export function sendStream(response: ServerResponse, ...pieces: (string | Uint8Array)[]): void {
   response.writeHead(200, { "content-type": "text/event-stream" });

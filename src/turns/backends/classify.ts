@@ -1,6 +1,14 @@
 // Owns: from a failed model call to a class and one line for people. The class follows from what evidence.ts found, by the
-// tables of error-codes.ts, and never from a text (Q5.7).
-import { statusClass, systemClass, TELLING_CODES, TLS_CODE, VAGUE_CODES } from "./error-codes.ts";
+// tables of error-codes.ts, and never from a text that another than the server may have written (Q5.7).
+import {
+  STATED_CAUSES,
+  statusClass,
+  systemClass,
+  TELLING_CODES,
+  TLS_CODE,
+  UNTELLING_CODE,
+  VAGUE_CODES,
+} from "./error-codes.ts";
 import { type Evidence, evidenceOf } from "./evidence.ts";
 import type { BackendFailure, ErrorClass } from "./port.ts";
 import { oneLine, scrub } from "./scrub.ts";
@@ -42,12 +50,18 @@ function classOf(evidence: Evidence): ErrorClass {
   if (evidence.status === 413) return "context-overflow";
   return (
     firstKnown(evidence.codes, (code) => TELLING_CODES.get(code)) ??
+    statedCause(evidence) ??
     statusClass(evidence.status) ??
     firstKnown(evidence.codes, (code) => VAGUE_CODES.get(code)) ??
     firstKnown(evidence.systemCodes, systemClass) ??
     firstKnown(evidence.errorNames, (name) => ERROR_NAMES.get(name)) ??
     (evidence.errorNames.length === 0 ? "server" : "invalid")
   );
+}
+
+function statedCause({ status, codes, text = "" }: Evidence): ErrorClass | undefined {
+  if (status !== 400 || !codes.includes(UNTELLING_CODE)) return undefined;
+  return STATED_CAUSES.find(([beginning]) => text.startsWith(beginning))?.[1];
 }
 
 /** Errors of the provider package and of fetch that have no code. */

@@ -33,6 +33,7 @@ export const TELLING_CODES: ReadonlyMap<string, ErrorClass> = new Map<string, Er
   ["engine_overloaded", "overloaded"],
   ["server_overloaded", "overloaded"],
   ["slow_down", "overloaded"],
+  ["timeout_error", "timeout"],
   ["content_filter", "refusal"],
   ["content_policy_violation", "refusal"],
   ["responsibleaipolicyviolation", "refusal"],
@@ -48,7 +49,6 @@ export const VAGUE_CODES: ReadonlyMap<string, ErrorClass> = new Map<string, Erro
   ["unavailable", "overloaded"],
   ["service_unavailable", "overloaded"],
   ["timeout", "timeout"],
-  ["timeout_error", "timeout"],
   ["deadline_exceeded", "timeout"],
   ["invalid_request_error", "invalid"],
   ["invalid_argument", "invalid"],
@@ -56,6 +56,20 @@ export const VAGUE_CODES: ReadonlyMap<string, ErrorClass> = new Map<string, Erro
   ["not_found_error", "invalid"],
   ["model_not_found", "invalid"],
 ]);
+
+/** The code under which the Messages API puts everything that it will not do. */
+export const UNTELLING_CODE = "invalid_request_error";
+
+/**
+ * Causes that the Messages API states in nothing but the message of an error 400 with the code above. Only the beginning
+ * counts: it is the server's own, while what follows may quote the request, and with it the text of a tool (Q5.7).
+ */
+export const STATED_CAUSES: readonly (readonly [beginning: string, ErrorClass])[] = [
+  ["prompt is too long", "context-overflow"],
+  ["input length and `max_tokens` exceed context limit", "context-overflow"],
+  ["Your credit balance is too low", "billing"],
+  ["You have reached your specified API usage limits", "quota"],
+];
 
 const STATUSES: ReadonlyMap<number, ErrorClass> = new Map<number, ErrorClass>([
   [401, "auth"],

@@ -11,7 +11,7 @@ export interface Evidence {
   readonly systemCodes: readonly string[];
   /** Names of the error and its causes, innermost first; empty for an error that came inside the stream. */
   readonly errorNames: readonly string[];
-  /** The reason in the other side's words: shown, never judged by. */
+  /** The reason in the other side's words: shown, and judged by only where there is nothing else (`STATED_CAUSES`). */
   readonly text: string | undefined;
   readonly retryAfterMs: number | undefined;
 }
@@ -98,18 +98,18 @@ const Detail = z.looseObject({
   code: codeField,
   status: codeField,
   innererror: z.looseObject({ code: text }).optional().catch(undefined),
+  details: z.looseObject({ error_code: text }).optional().catch(undefined),
 });
 const Body = z.looseObject({ error: z.union([z.string(), Detail]).optional().catch(undefined) });
 
-/** The error object of an answer, in the shapes that OpenAI, Azure, Google, vLLM, llama.cpp and Ollama use. */
+/** The error object of an answer, in the shapes that OpenAI, Anthropic, Azure, Google, vLLM, llama.cpp and Ollama use. */
 function bodyFacts(raw: unknown): BodyFacts {
   const body = Body.safeParse(Array.isArray(raw) ? raw[0] : raw);
   if (!body.success) return { status: undefined, codes: [], text: undefined };
   if (typeof body.data.error === "string") return { status: undefined, codes: [], text: body.data.error };
   const detail = body.data.error ?? Detail.parse(body.data);
-  const stated = [detail.innererror?.code, detail.code, detail.status, detail.type].filter(
-    (code) => code !== undefined,
-  );
+  const inner = [detail.innererror?.code, detail.details?.error_code];
+  const stated = [...inner, detail.code, detail.status, detail.type].filter((code) => code !== undefined);
   return {
     status: stated.map(Number).find((code) => Number.isInteger(code) && code >= 400 && code < 600),
     codes: stated.filter((code) => Number.isNaN(Number(code))).map((code) => normalCode(String(code))),

@@ -70,12 +70,17 @@ function isJsonObject(json: string): boolean {
 
 /** Rule of thumb for English text and JSON; used only where a server reports no usage. */
 const CHARS_PER_TOKEN = 4;
+/** Anthropic's figure for the largest image, 1600 tokens. */
+const CHARS_PER_IMAGE = 6_400;
 
-/** Usage as reported, else estimated: counted as nothing it would switch off every budget. */
+/**
+ * Usage as reported, else estimated: counted as nothing it would switch off every budget. No request has no tokens, so
+ * a zero is no report.
+ */
 function usageOf(part: FinishPart, seen: Seen): Usage {
   return {
-    inputTokens: part.usage.inputTokens.total ?? estimate(charsIn(seen.options)),
-    outputTokens: part.usage.outputTokens.total ?? estimate(seen.chars),
+    inputTokens: part.usage.inputTokens.total || estimate(charsIn(seen.options)),
+    outputTokens: part.usage.outputTokens.total || estimate(seen.chars),
   };
 }
 
@@ -84,5 +89,11 @@ function estimate(chars: number): number {
 }
 
 function charsIn({ prompt, tools }: LanguageModelV4CallOptions): number {
-  return JSON.stringify(prompt).length + (tools === undefined ? 0 : JSON.stringify(tools).length);
+  let images = 0;
+  const written = JSON.stringify(prompt, (_, value: unknown) => {
+    if (!(value instanceof Uint8Array)) return value;
+    images += 1;
+    return "";
+  });
+  return written.length + images * CHARS_PER_IMAGE + (tools === undefined ? 0 : JSON.stringify(tools).length);
 }

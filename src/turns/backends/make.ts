@@ -7,8 +7,13 @@ export async function makeBackend(name: string, settings: BackendSettings): Prom
   switch (settings.kind) {
     case "openai": {
       const { makeOpenAiBackend } = await import("./openai.ts");
-      const { model, baseUrl, apiKey, headers, maxOutputTokens } = settings;
-      return await makeOpenAiBackend({ name, model, baseUrl, apiKey, headers, maxOutputTokens });
+      const { model, baseUrl, apiKey, headers, maxOutputTokens, vision } = settings;
+      return await makeOpenAiBackend({ name, model, baseUrl, apiKey, headers, maxOutputTokens, vision });
+    }
+    case "anthropic": {
+      const { makeAnthropicBackend } = await import("./anthropic.ts");
+      const { model, baseUrl, apiKey, headers, maxOutputTokens, vision } = settings;
+      return await makeAnthropicBackend({ name, model, baseUrl, apiKey, headers, maxOutputTokens, vision });
     }
     case "offline": {
       const { makeOfflineBackend } = await import("./offline.ts");

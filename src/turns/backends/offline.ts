@@ -1,5 +1,6 @@
 // Owns: the backend that is there when no model is. It understands nothing and says so; the same request always gives
 // the same answer. With `read PATH` and `list [PATH]` a person can see that lanes, tools and delivery work.
+import { textOfUnseen } from "./images.ts";
 import type { Backend, BackendEvent, ModelMessage, ModelRequest, ToolCall } from "./port.ts";
 
 /** As many deltas as show that an answer streams. */
@@ -47,11 +48,12 @@ function wantedCall({ messages, tools, sampling }: ModelRequest): ToolCall | und
 function textFor({ messages, tools }: ModelRequest): string {
   const last = messages.at(-1);
   if (last?.role === "tool" && last.callId.startsWith(CALL_ID)) return resultText(last);
-  const said = messages.findLast((message) => message.role === "user")?.text ?? "";
+  const asked = messages.findLast((message) => message.role === "user");
+  const said = asked === undefined ? "" : textOfUnseen(asked);
   return [
     "No model is connected: this is Laneway's offline backend, which understands nothing and only repeats.",
     said === "" ? "You wrote nothing." : `You wrote: ${quote(said)}`,
-    "To connect a model, set OPENAI_API_KEY, or run Ollama on this machine, or name one under `backends:` in laneway.yaml; then restart.",
+    "To connect a model, set OPENAI_API_KEY or ANTHROPIC_API_KEY, or run Ollama on this machine, or name one under `backends:` in laneway.yaml; then restart.",
     commandsText(new Set(tools.map((tool) => tool.name))),
   ].join("\n\n");
 }

@@ -1,79 +1,45 @@
 // Owns: a backend over any server that speaks OpenAI's chat completions. Loaded only when the settings name one.
-// The request goes out once: retry and failover belong to the turn.
-
-import type { Endpoint } from "./classify.ts";
+import { mendHistory } from "./history.ts";
 import type { Backend } from "./port.ts";
-import { secretsOf } from "./scrub.ts";
+import { type EndpointSettings, makeV4Backend } from "./v4-backend.ts";
 import { v4Options } from "./v4-prompt.ts";
-import { streamCall } from "./v4-stream.ts";
-import { makeWire, type Wire } from "./wire.ts";
+import type { EndMark } from "./wire.ts";
 
-export interface OpenAiSettings {
-  readonly name: string;
-  readonly model: string;
-  /** Up to and including the version, as in `http://127.0.0.1:11434/v1`. */
-  readonly baseUrl: string;
-  readonly apiKey?: string | undefined;
-  readonly headers?: Readonly<Record<string, string>> | undefined;
+export interface OpenAiSettings extends EndpointSettings {
   /** For requests that state no limit of their own. */
   readonly maxOutputTokens?: number | undefined;
-  /** The platform's fetch when absent. */
-  readonly fetch?: typeof fetch | undefined;
 }
 
 /** The provider reads its own options under this name; a backend's name may hold dots, which it cannot. */
 const PROVIDER = "laneway";
 
+/** The line that ends every stream. */
+const DONE_LINE: EndMark = { pattern: /[\r\n]data: ?\[DONE\]/, maxChars: 13 };
+
 export async function makeOpenAiBackend(settings: OpenAiSettings): Promise<Backend> {
   const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-  const { name, model: modelId, baseUrl, apiKey, maxOutputTokens } = settings;
-  const wires = new WeakMap<AbortSignal, Wire>();
-  const provider = createOpenAICompatible({
-    name: PROVIDER,
-    baseURL: baseUrl,
-    includeUsage: true,
-    supportsStructuredOutputs: true,
-    fetch: watchedFetch(settings.fetch ?? fetch, wires),
-    ...(apiKey !== undefined && { apiKey }),
-    ...(settings.headers !== undefined && { headers: { ...settings.headers } }),
-    ...(isOpenAi(baseUrl) && { transformRequestBody: renameMaxTokens }),
-  });
-  const model = provider.chatModel(modelId);
-  const endpoint: Endpoint = {
-    baseUrl,
-    model: modelId,
-    hasKey: apiKey !== undefined && apiKey !== "",
-    secrets: secretsOf(apiKey, settings.headers),
-  };
-  const wireOf = (signal: AbortSignal) => {
-    const wire = makeWire();
-    wires.set(signal, wire);
-    return wire;
-  };
-  return {
-    name,
+  const { model, baseUrl, apiKey, headers, maxOutputTokens } = settings;
+  return makeV4Backend(settings, {
     kind: "openai",
-    model: modelId,
-    journal: "steps",
-    complete(request, signal) {
+    end: DONE_LINE,
+    connect: (fetch) =>
+      createOpenAICompatible({
+        name: PROVIDER,
+        baseURL: baseUrl,
+        includeUsage: true,
+        supportsStructuredOutputs: true,
+        fetch,
+        ...(apiKey !== undefined && { apiKey }),
+        ...(headers !== undefined && { headers: { ...headers } }),
+        ...(isOpenAi(baseUrl) && { transformRequestBody: renameMaxTokens }),
+      }).chatModel(model),
+    arrange: mendHistory,
+    options: (request, messages) => ({
+      ...v4Options(request, messages, maxOutputTokens),
       // A client's schema need not be one of those that the strict mode takes.
-      const providerOptions = { [PROVIDER]: { strictJsonSchema: false } };
-      const options = () => ({ ...v4Options(request, maxOutputTokens), providerOptions });
-      return streamCall({ model, options, endpoint, wireOf }, signal);
-    },
-  };
-}
-
-/** Puts the body of each answer on the wire of its call. The provider hands its abort signal on unchanged. */
-function watchedFetch(plain: typeof fetch, wires: WeakMap<AbortSignal, Wire>): typeof fetch {
-  return async (input, init) => {
-    const response = await plain(input, init);
-    const wire = init?.signal ? wires.get(init.signal) : undefined;
-    // A response with a status outside the standard's range cannot be rebuilt; its body is an error text.
-    if (wire === undefined || response.body === null || response.status > 599) return response;
-    const { status, statusText, headers } = response;
-    return new Response(wire.watch(response.body, response.ok), { status, statusText, headers });
-  };
+      providerOptions: { [PROVIDER]: { strictJsonSchema: false } },
+    }),
+  });
 }
 
 function isOpenAi(baseUrl: string): boolean {

@@ -7,9 +7,20 @@ export interface ToolCall {
   readonly input: string;
 }
 
+/** An image by reference: rows and requests hold no bytes; they are read just before a call. */
+export interface ImageRef {
+  /** What `ReadImage` knows it by: a path below the home's media folder. Its last part is the name that a model is told. */
+  readonly file: string;
+  /** As in `image/jpeg`. */
+  readonly mediaType: string;
+}
+
+/** Gives the bytes of an image, `undefined` when it is gone. Belongs to the caller, who knows where the files are. */
+export type ReadImage = (image: ImageRef, signal: AbortSignal) => Promise<Uint8Array | undefined>;
+
 export type ModelMessage =
   | { readonly role: "system"; readonly text: string }
-  | { readonly role: "user"; readonly text: string }
+  | { readonly role: "user"; readonly text: string; readonly images?: readonly ImageRef[] | undefined }
   | { readonly role: "assistant"; readonly text: string; readonly calls: readonly ToolCall[] }
   | {
       readonly role: "tool";
@@ -50,6 +61,8 @@ export interface ModelRequest {
   readonly messages: readonly ModelMessage[];
   readonly tools: readonly ToolSpec[];
   readonly sampling: Sampling;
+  /** Without it no image is shown; a line in the text says so. */
+  readonly readImage?: ReadImage | undefined;
 }
 
 /** Why a call failed. What follows from each class stands in one table, `turns/failover.ts`. */

@@ -1,14 +1,17 @@
 // Owns: from our request to the call options of the AI SDK's model interface. Pure; knows no endpoint.
 import type { LanguageModelV4CallOptions, LanguageModelV4FunctionTool, LanguageModelV4Message } from "@ai-sdk/provider";
-import { mendHistory } from "./history.ts";
-import type { ModelMessage, ModelRequest, Sampling, ToolSpec } from "./port.ts";
+import type { ShownMessage } from "./images.ts";
+import type { ModelRequest, Sampling, ToolSpec } from "./port.ts";
 
-/** `maxOutputTokens` holds where the request states none. */
-export function v4Options(request: ModelRequest, maxOutputTokens: number | undefined): LanguageModelV4CallOptions {
-  const { sampling } = request;
+/** @param maxOutputTokens holds where the request states none */
+export function v4Options(
+  { sampling, tools }: Pick<ModelRequest, "sampling" | "tools">,
+  messages: readonly ShownMessage[],
+  maxOutputTokens: number | undefined,
+): LanguageModelV4CallOptions {
   return {
-    prompt: mendHistory(request.messages).map(v4Message),
-    ...(request.tools.length > 0 && { tools: request.tools.map(v4Tool) }),
+    prompt: messages.map(v4Message),
+    ...(tools.length > 0 && { tools: tools.map(v4Tool) }),
     ...withoutAbsent({
       maxOutputTokens: sampling.maxOutputTokens ?? maxOutputTokens,
       temperature: sampling.temperature,
@@ -29,12 +32,12 @@ function withoutAbsent(values: object): object {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-function v4Message(message: ModelMessage): LanguageModelV4Message {
+function v4Message(message: ShownMessage): LanguageModelV4Message {
   switch (message.role) {
     case "system":
       return { role: "system", content: message.text };
     case "user":
-      return { role: "user", content: [{ type: "text", text: message.text }] };
+      return { role: "user", content: userContent(message) };
     case "assistant":
       return {
         role: "assistant",
@@ -63,6 +66,18 @@ function v4Message(message: ModelMessage): LanguageModelV4Message {
     default:
       return message satisfies never;
   }
+}
+
+type User = Extract<ShownMessage, { role: "user" }>;
+
+/** Images before the text that speaks of them. A message always has a part; one of images needs no text. */
+function userContent({ text, images }: User): Extract<LanguageModelV4Message, { role: "user" }>["content"] {
+  const files = images.map(({ mediaType, data }) => ({
+    type: "file" as const,
+    mediaType,
+    data: { type: "data" as const, data },
+  }));
+  return files.length > 0 && text.trim() === "" ? files : [...files, { type: "text", text }];
 }
 
 /**

@@ -13,7 +13,7 @@ const MAX_ANSWER_CHARS = 10_000_000;
 export interface V4Call {
   readonly model: LanguageModelV4;
   /** Made when the call runs, so that whatever it throws is a failure of the call. */
-  readonly options: () => LanguageModelV4CallOptions;
+  readonly options: (signal: AbortSignal) => Promise<LanguageModelV4CallOptions>;
   readonly endpoint: Endpoint;
   /** Makes the wire that watches the body of the call with this signal. */
   readonly wireOf: (signal: AbortSignal) => Wire;
@@ -27,7 +27,7 @@ export async function* streamCall(call: V4Call, signal: AbortSignal): AsyncGener
   let reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart> | undefined;
   let finished = false;
   try {
-    const options = call.options();
+    const options = await interruption.race(() => call.options(own.signal));
     const { stream } = await interruption.race(() => call.model.doStream({ ...options, abortSignal: own.signal }));
     const open = stream.getReader();
     reader = open;
@@ -46,7 +46,9 @@ export async function* streamCall(call: V4Call, signal: AbortSignal): AsyncGener
     yield failed(failureOf(thrown, signal, wire, call.endpoint));
   } finally {
     interruption.stop();
-    // Closes the connection unless the answer is complete. Neither awaited nor reported: the other side may hang in it.
+    // Closes the connection unless the answer is complete, also where the provider has failed before it gave a stream.
+    if (!finished) own.abort("over");
+    // Neither awaited nor reported: the other side may hang in it.
     reader?.cancel().catch(() => {});
   }
 }
@@ -58,7 +60,27 @@ function failed(failure: BackendFailure): BackendEvent {
 function failureOf(thrown: unknown, signal: AbortSignal, wire: Wire, endpoint: Endpoint): BackendFailure {
   if (signal.aborted) return describe("aborted", "the call was stopped", endpoint);
   if (wire.flooded()) return tooLarge(endpoint);
-  return classifyFailure(thrown, endpoint);
+  return isNameless(thrown) && wire.head() !== "" ? notTheProtocol(wire, endpoint) : classifyFailure(thrown, endpoint);
+}
+
+/** The provider throws an error that says nothing when the first event of a stream is none of its protocol. */
+function isNameless(thrown: unknown): boolean {
+  return thrown instanceof Error && thrown.name === "Error" && thrown.cause === undefined;
+}
+
+/** A stream whose first event is unknown: an error in another form, or another protocol. */
+function notTheProtocol(wire: Wire, endpoint: Endpoint): BackendFailure {
+  const event = parseJson(/^data: ?(.+)$/m.exec(wire.head())?.[1] ?? "");
+  if (typeof event === "object" && event !== null && "error" in event) return classifyFailure(event, endpoint);
+  return describe("server", "the server answered with something that is no model stream; check baseUrl", endpoint);
+}
+
+function parseJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
 }
 
 function tooLarge(endpoint: Endpoint): BackendFailure {
@@ -74,12 +96,10 @@ function cut(wire: Wire, endpoint: Endpoint): BackendFailure {
   const head = wire.head().trim();
   if (head === "" || /^(?:data|event|id|retry)?:/m.test(head))
     return describe("network", "the answer was cut off", endpoint);
-  try {
-    return classifyFailure(JSON.parse(head), endpoint);
-  } catch {
-    const what = head.startsWith("<") ? "a web page" : "something that is no model stream";
-    return describe("server", `the server answered with ${what}; check baseUrl`, endpoint);
-  }
+  const error = parseJson(head);
+  if (error !== undefined) return classifyFailure(error, endpoint);
+  const what = head.startsWith("<") ? "a web page" : "something that is no model stream";
+  return describe("server", `the server answered with ${what}; check baseUrl`, endpoint);
 }
 
 interface Answer {

@@ -5,13 +5,17 @@
 const MAX_SILENT_BYTES = 10_000_000;
 /** Enough to read an error body, or to see that a body is no event stream. */
 const HEAD_BYTES = 64 * 1024;
-/** Longest piece of `\ndata: [DONE]` that can end a chunk. */
-const TAIL_CHARS = 13;
-const DONE_LINE = /[\r\n]data: ?\[DONE\]/;
+
+/** What ends a stream in the other side's protocol. It begins with a line break, so that no text inside an event is one. */
+export interface EndMark {
+  readonly pattern: RegExp;
+  /** Longest piece of it that can end a chunk; a longer mark that is cut in pieces is missed. */
+  readonly maxChars: number;
+}
 
 export interface Wire {
   /**
-   * Passes the body on as it comes, up to the `[DONE]` line that ends every OpenAI stream: what follows is
+   * Passes the body on as it comes, up to the mark that ends every stream of the protocol: what follows is
    * ignored, and a server that then keeps the connection open does not hold up the answer. A successful body that
    * brings too many bytes without `heard` being called breaks off; of an error body only the head is passed.
    */
@@ -24,7 +28,7 @@ export interface Wire {
   flooded(): boolean;
 }
 
-export function makeWire(): Wire {
+export function makeWire(end: EndMark): Wire {
   let silent = 0;
   let heardAny = false;
   let flooded = false;
@@ -38,7 +42,9 @@ export function makeWire(): Wire {
 
   function watch(body: ReadableStream<Uint8Array>, ok: boolean): ReadableStream<Uint8Array> {
     const reader = body.getReader();
-    const findEnd = ok ? makeEndFinder() : (chunk: Uint8Array) => (silent < HEAD_BYTES ? undefined : chunk.byteLength);
+    const findEnd = ok
+      ? makeEndFinder(end)
+      : (chunk: Uint8Array) => (silent < HEAD_BYTES ? undefined : chunk.byteLength);
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
         const { done, value } = await reader.read();
@@ -48,9 +54,9 @@ export function makeWire(): Wire {
           await reader.cancel();
           throw new Error(`the server sent ${MAX_SILENT_BYTES} bytes without an answer`);
         }
-        const end = findEnd(value);
-        if (end === undefined) return controller.enqueue(value);
-        controller.enqueue(withBlankLine(value.subarray(0, end)));
+        const stop = findEnd(value);
+        if (stop === undefined) return controller.enqueue(value);
+        controller.enqueue(withBlankLine(value.subarray(0, stop)));
         controller.close();
         // Not awaited, because the answer is complete; it never rejects.
         void readToEnd(reader);
@@ -71,14 +77,14 @@ export function makeWire(): Wire {
   };
 }
 
-/** Gives the offset behind the `[DONE]` line once a chunk completes one, also when chunks cut the line in pieces. */
-function makeEndFinder(): (chunk: Uint8Array) => number | undefined {
+/** Gives the offset behind the end mark once a chunk completes one, also when chunks cut it in pieces. */
+function makeEndFinder({ pattern, maxChars }: EndMark): (chunk: Uint8Array) => number | undefined {
   let tail = "\n";
   return (chunk) => {
     const text = tail + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString("latin1");
-    const match = DONE_LINE.exec(text);
+    const match = pattern.exec(text);
     if (match !== null) return match.index + match[0].length - tail.length;
-    tail = text.slice(-TAIL_CHARS);
+    tail = text.slice(-maxChars);
     return undefined;
   };
 }

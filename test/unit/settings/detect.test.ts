@@ -72,18 +72,18 @@ test("with nothing there the offline backend is taken and named", async () => {
 });
 
 test.each([
-  ["OPENAI_API_KEY", "openai", "https://api.openai.com/v1"],
-  ["ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com/v1"],
-  ["OPENROUTER_API_KEY", "openrouter", "https://openrouter.ai/api/v1"],
-  ["GEMINI_API_KEY", "gemini", "https://generativelanguage.googleapis.com/v1beta/openai"],
-  ["GOOGLE_API_KEY", "gemini", "https://generativelanguage.googleapis.com/v1beta/openai"],
-  ["MISTRAL_API_KEY", "mistral", "https://api.mistral.ai/v1"],
-  ["GROQ_API_KEY", "groq", "https://api.groq.com/openai/v1"],
-  ["DEEPSEEK_API_KEY", "deepseek", "https://api.deepseek.com/v1"],
-])("%s is taken with the provider's own address, without asking anyone", async (variable, name, baseUrl) => {
+  ["OPENAI_API_KEY", "openai", "openai", "https://api.openai.com/v1"],
+  ["ANTHROPIC_API_KEY", "anthropic", "anthropic", "https://api.anthropic.com/v1"],
+  ["OPENROUTER_API_KEY", "openrouter", "openai", "https://openrouter.ai/api/v1"],
+  ["GEMINI_API_KEY", "gemini", "openai", "https://generativelanguage.googleapis.com/v1beta/openai"],
+  ["GOOGLE_API_KEY", "gemini", "openai", "https://generativelanguage.googleapis.com/v1beta/openai"],
+  ["MISTRAL_API_KEY", "mistral", "openai", "https://api.mistral.ai/v1"],
+  ["GROQ_API_KEY", "groq", "openai", "https://api.groq.com/openai/v1"],
+  ["DEEPSEEK_API_KEY", "deepseek", "openai", "https://api.deepseek.com/v1"],
+])("%s is taken with the provider's own address, without asking anyone", async (variable, name, kind, baseUrl) => {
   const run = detect({ [variable]: " sk-s3cret " });
   const { taken, seen } = await run;
-  expect(taken).toMatchObject({ name, settings: { kind: "openai", baseUrl, apiKey: "sk-s3cret" } });
+  expect(taken).toMatchObject({ name, settings: { kind, baseUrl, apiKey: "sk-s3cret" } });
   expect(settingsSchema.parse({ backends: { [name]: taken.settings } }).backends[name]).toEqual(taken.settings);
   expect(run.asked).toEqual([]);
   expect(JSON.stringify([taken.why, seen])).not.toContain("s3cret");
@@ -114,8 +114,39 @@ test("OPENAI_BASE_URL is used, and its server is asked for a model", async () =>
   await using own = await serve(models("text-embedding-x", "own-model"));
   const env = { OPENAI_API_KEY: "sk-1", OPENAI_BASE_URL: `${own.url}/api/v1` };
   const { taken } = await detect(env, { 1: own });
-  expect(taken.settings).toEqual({ kind: "openai", model: "own-model", baseUrl: `${own.url}/api/v1`, apiKey: "sk-1" });
+  expect(taken.settings).toEqual({
+    kind: "openai",
+    model: "own-model",
+    baseUrl: `${own.url}/api/v1`,
+    apiKey: "sk-1",
+    vision: false,
+  });
   expect(own.requests).toEqual([{ url: "/api/v1/models", authorization: "Bearer sk-1" }]);
+});
+
+test.each([
+  ["https://proxy.example", "https://proxy.example/v1"],
+  ["https://proxy.example/claude/", "https://proxy.example/claude/v1"],
+  ["https://proxy.example/v1", "https://proxy.example/v1"],
+])(
+  "the key goes to ANTHROPIC_BASE_URL %s and nowhere else, and nobody is asked for a model",
+  async (given, baseUrl) => {
+    const run = detect({ ANTHROPIC_API_KEY: "sk-1", ANTHROPIC_BASE_URL: given });
+    const { settings } = (await run).taken;
+    expect(settings).toMatchObject({ kind: "anthropic", model: "claude-sonnet-4-5", baseUrl, apiKey: "sk-1" });
+    expect(run.asked).toEqual([]);
+  },
+);
+
+test("a model that is known to see is taken with its eyes, of another only the kind's default is known", async () => {
+  const visionWith = async (env: Env) => {
+    const { settings } = (await detect(env)).taken;
+    return "vision" in settings && settings.vision;
+  };
+  expect(await visionWith({ OPENAI_API_KEY: "k" })).toBe(true);
+  expect(await visionWith({ OPENAI_API_KEY: "k", LANEWAY_MODEL: "gpt-x" })).toBe(false);
+  expect(await visionWith({ GROQ_API_KEY: "k" })).toBe(false);
+  expect(await visionWith({ ANTHROPIC_API_KEY: "k", LANEWAY_MODEL: "claude-x" })).toBe(true);
 });
 
 test("a key whose OPENAI_BASE_URL is no address goes nowhere else", async () => {
@@ -129,7 +160,7 @@ test("a local server is taken with the first model that can chat", async () => {
   const { taken } = await detect({}, { 11434: ollama });
   expect(taken).toEqual({
     name: "ollama",
-    settings: { kind: "openai", model: "qwen3", baseUrl: "http://127.0.0.1:11434/v1" },
+    settings: { kind: "openai", model: "qwen3", baseUrl: "http://127.0.0.1:11434/v1", vision: false },
     why: "Ollama answers at http://127.0.0.1:11434/v1",
   });
   expect(ollama.requests).toEqual([{ url: "/v1/models", authorization: undefined }]);

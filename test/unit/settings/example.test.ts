@@ -57,7 +57,11 @@ test("the example file mentions every key of the schema", () => {
 });
 
 test("every key that the example shows in a comment can be used as it stands there", async () => {
-  await using home = await testHome({ LANEWAY_TOKEN: "0123456789abcdef", OPENAI_API_KEY: "sk-1" });
+  await using home = await testHome({
+    LANEWAY_TOKEN: "0123456789abcdef",
+    OPENAI_API_KEY: "sk-1",
+    ANTHROPIC_API_KEY: "sk-2",
+  });
   await home.write("token.secret", "0123456789abcdef");
   await home.write("openai.key", "sk-1");
   await home.write("prompts/main.md", "Hello.");

@@ -78,6 +78,21 @@ test("a variable of the environment is filled in, also between braces and in par
     baseUrl: "https://models.example/v1",
     apiKey: "k-123",
     headers: { "x-a": "A k-123!" },
+    vision: false,
+  });
+});
+
+test("a backend of kind anthropic needs no more than a model: address, limits and sight have defaults", async () => {
+  await using home = await testHome();
+  const { settings } = await home.load("backends: { a: { kind: anthropic, model: claude-x, apiKey: k } }");
+  expect(settings.backends["a"]).toEqual({
+    kind: "anthropic",
+    model: "claude-x",
+    baseUrl: "https://api.anthropic.com/v1",
+    apiKey: "k",
+    contextTokens: 200_000,
+    maxOutputTokens: 16_384,
+    vision: true,
   });
 });
 

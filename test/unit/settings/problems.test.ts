@@ -41,7 +41,7 @@ test("all problems are listed at once, each with its line, what was expected, wh
     expect.stringMatching(/^agents\.main\.workspace \(line 3\): expected a folder beside or below the home /),
     'agents.main.tols (line 3): unknown key; did you mean "tools"?',
     'agents."A b" (line 4): expected a name of small letters, digits, - and _ that begins with a letter',
-    'backends.local.kind (line 6): expected one of openai, offline, but got "opnai"; did you mean "openai"?',
+    'backends.local.kind (line 6): expected one of openai, anthropic, offline, but got "opnai"; did you mean "openai"?',
     "backends.cloud.model (line 9): expected text, but got 5; put it in quotes",
     'backends.cloud.baseUrl (line 10): expected an http or https address such as "http://127.0.0.1:11434/v1", but got "ftp://x"',
     "backends.cloud.apiKey (line 11): expected text, but got 6 characters (not shown); put it in quotes",

@@ -137,6 +137,29 @@ group("the class of a failed call (Q5.1)", () => {
     expect(classOf({ message: text })).toBe("server");
   });
 
+  test.each([
+    ["prompt is too long: 210000 tokens > 200000 maximum", "context-overflow"],
+    ["input length and `max_tokens` exceed context limit: 190000 + 16384 > 200000", "context-overflow"],
+    ["Your credit balance is too low to access the Anthropic API.", "billing"],
+    ["You have reached your specified API usage limits. You will regain access on 2026-01-01.", "quota"],
+    ["messages.3: prompt is too long", "invalid"],
+    ["tool said: Your credit balance is too low", "invalid"],
+  ])(
+    "of Anthropic's requests that it will not take, the server's own first words tell the cause: %s",
+    (message, expected) => {
+      const body = (type: string) => ({ type: "error", error: { type, message } });
+      expect(classOf(callError(400, body("invalid_request_error")))).toBe(expected);
+      expect(classOf(callError(400, body("something_else")))).toBe("invalid");
+      expect(classOf(callError(500, body("invalid_request_error")))).toBe("server");
+      expect(classOf(body("invalid_request_error"))).toBe("invalid");
+    },
+  );
+
+  test("a code in the details of an error goes before its type", () => {
+    const error = { type: "invalid_request_error", message: "m", details: { error_code: "insufficient_credits" } };
+    expect(classOf(callError(400, { type: "error", error }))).toBe("billing");
+  });
+
   test("a body of any form is survived", () => {
     for (const body of ["", "{", "null", "[]", "[1]", "7", '{"error":7}', '{"error":null}', '{"error":{"code":{}}}']) {
       expect(classOf(callError(500, body))).toBe("server");

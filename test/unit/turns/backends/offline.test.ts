@@ -30,6 +30,12 @@ test("says that no model is connected, what was said, and how to connect one", a
   expect(events.at(-1)).toEqual({ type: "finish", reason: "stop", usage: noTokens });
 });
 
+test("says of an image that it cannot see it", async () => {
+  const images = [{ file: "2026/cat.png", mediaType: "image/png" }];
+  const text = textOf(await complete(request([{ role: "user", text: "", images }])));
+  expect(text).toContain("You wrote: [image cat.png: this model cannot see images]");
+});
+
 test.each([
   ["read notes/a b.txt", "read", { path: "notes/a b.txt" }],
   ["read notes.txt  \nand then something", "read", { path: "notes.txt" }],

@@ -7,7 +7,7 @@ import { InvalidInput } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
 import type { CommandId, SessionKey } from "../kernel/ids.ts";
 import type { Queue } from "../queue/queue.ts";
-import { chatKey, type NewCommand, type Role, type Route } from "../store/commands.ts";
+import { chatKey, type NewCommand, type QueuedCommand, type Role, type Route } from "../store/commands.ts";
 import type { EventKey } from "../store/inbox.ts";
 import type { Reads, Store, Tx } from "../store/store.ts";
 import { type ChatCommand, type ChatCommandDeps, parseChatCommand, runChatCommand } from "./chat-commands.ts";
@@ -62,8 +62,10 @@ export function makeAccept(deps: AcceptDeps): Accept {
     const session = inbound.session ?? sessionKey(inbound.agent, inbound.route);
     const release = queue.reserve(session);
     try {
-      const accepted = await store.write("accept", (tx) => insert(tx, inbound, session, inbound.kind, deps));
-      if (!accepted.duplicate) queue.offer(accepted.command);
+      const { made, ...accepted } = await store.write("accept", (tx) =>
+        insert(tx, inbound, session, inbound.kind, deps),
+      );
+      if (made !== undefined) queue.offer(made);
       return accepted;
     } finally {
       release();
@@ -103,33 +105,38 @@ class KeyReused extends InvalidInput {
   override readonly code = "key_reused";
 }
 
+interface Inserted extends Accepted {
+  /** Absent for a duplicate. */
+  readonly made?: QueuedCommand;
+}
+
 function insert(
   tx: Tx,
   inbound: Inbound,
   session: SessionKey,
   kind: NewCommand["kind"],
   { queue, clock }: AcceptDeps,
-): Accepted {
+): Inserted {
   const earlier = earlierOf(tx, inbound);
   if (earlier !== undefined) return earlier;
   const now = clock.now();
   if (kind !== "completion") tx.sessions.ensure(session, inbound.agent, inbound.route, now);
   const { route, sender, actor, role, source, text, extra } = inbound;
-  const command = queue.insert(tx, {
+  const made = queue.insert(tx, {
     lane: "main",
     priority: source === "chat" ? FOREGROUND : 0,
     ...{ session, route, sender, actor, role, source, kind, text, extra },
     acceptedAt: now,
   });
-  tx.inbox.insert(inbound.event, inbound.rawHash, command, now);
-  return { command, duplicate: false };
+  tx.inbox.insert(inbound.event, inbound.rawHash, made.id, now);
+  return { command: made.id, duplicate: false, made };
 }
 
 /** A chat command takes effect in its accept transaction, so that `/stop` waits for nothing (G18). */
 async function acceptChatCommand(inbound: Inbound, chatCommand: ChatCommand, deps: AcceptDeps): Promise<Accepted> {
   const session = sessionKey(inbound.agent, inbound.route);
   const { accepted, after } = await deps.store.write("accept-control", (tx) => {
-    const made = insert(tx, inbound, session, "control", deps);
+    const { made: _, ...made } = insert(tx, inbound, session, "control", deps);
     if (made.duplicate) return { accepted: made, after: () => {} };
     const { role, actor, route } = inbound;
     const effect = runChatCommand(

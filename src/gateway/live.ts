@@ -2,12 +2,12 @@
 // Losing a watcher loses nothing: rows are read again from the last sequence that it had.
 import type { Stop } from "../kernel/clock.ts";
 import type { Events, HostEvent } from "../kernel/events.ts";
-import type { CommandId } from "../kernel/ids.ts";
+import type { CommandId, RowSeq } from "../kernel/ids.ts";
 import { isFinal } from "../queue/command.ts";
 import type { Queue } from "../queue/queue.ts";
 import { chatKey, type Route } from "../store/commands.ts";
 import type { Store } from "../store/store.ts";
-import { since } from "./timeline.ts";
+import { history, itemOf, seqsAfter } from "./timeline.ts";
 
 export interface LiveMessage {
   readonly event: "item" | "state" | "stream" | "delta" | "note" | "host";
@@ -37,10 +37,8 @@ interface LiveDeps {
   readonly hello: () => Record<string, unknown>;
 }
 
-/** Rows of one read; a watcher that has been away for longer gets them in several. */
-const PAGE = 50;
-/** Newest commands whose state a new watcher is told. */
-const STATES = 50;
+/** Newest rows among which a new watcher is told the commands' states. */
+const STATES = 100;
 
 export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
   const watchers = new Map<string, Set<(event: HostEvent) => void>>();
@@ -73,8 +71,8 @@ export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
       send({ event: "host", data: hello() });
       catchUp();
       // States change without a new row: whoever was away hears them anew.
-      for (const { id, state } of store.read.commands.ofChat(route, Number.MAX_SAFE_INTEGER, STATES)) {
-        send({ event: "state", data: { command: id, state } });
+      for (const item of history(store.read, route, Number.MAX_SAFE_INTEGER, STATES).items.reverse()) {
+        if (item.kind === "person") send({ event: "state", data: { command: item.command, state: item.state } });
       }
       for (const [id, { chat: of, text }] of texts) {
         if (of === chat) send({ event: "stream", data: { command: id, text } });
@@ -90,26 +88,27 @@ export function makeLive({ store, events, queue, hello }: LiveDeps): Live {
   };
 }
 
-/** Sends the rows after `after`, now and at each later call, and goes on by itself when the reader has room again. */
+/**
+ * Sends the rows after `after`, now and at each later call, and goes on by itself when the reader has room again. Who was away
+ * for long has many to come: their numbers are read once, each row when there is room for it.
+ */
 function followRows({ read }: Store, route: Route, after: number, reader: Reader): () => void {
   let cursor = after;
-  let behind = false;
-  const sendPage = () => {
-    const items = since(read, route, cursor, PAGE);
-    for (const item of items) {
-      if (!reader.hasRoom()) return;
-      reader.send({ event: "item", id: item.seq, data: item });
-      cursor = item.seq;
-    }
-    behind = items.length === PAGE;
-  };
+  let unread: RowSeq[] = [];
   const catchUp = () => {
-    behind = true;
-    while (behind && reader.hasRoom()) sendPage();
+    while (reader.hasRoom()) {
+      const seq = unread.pop();
+      if (seq === undefined) {
+        unread = seqsAfter(read, route, cursor);
+        if (unread.length === 0) return;
+        continue;
+      }
+      const item = itemOf(read, seq);
+      if (item !== undefined) reader.send({ event: "item", id: seq, data: item });
+      cursor = seq;
+    }
   };
-  reader.onRoom(() => {
-    if (behind) catchUp();
-  });
+  reader.onRoom(catchUp);
   return catchUp;
 }
 

@@ -1,7 +1,8 @@
 // Owns: the branded ids and the port to randomness. Imports nothing of ours.
 
 declare const brand: unique symbol;
-type Brand<T, Name extends string> = T & { readonly [brand]: Name };
+/** Brands add up, so that a CommandId is a RowSeq too. */
+type Brand<T, Name extends string> = T & { readonly [brand]: { readonly [name in Name]: true } };
 
 /** Row sequence: one counter for all rows that people see, so that a larger one is later. */
 export type RowSeq = Brand<number, "RowSeq">;

@@ -5,7 +5,7 @@ import { NotFound } from "../kernel/errors.ts";
 import type { CommandState, Events } from "../kernel/events.ts";
 import type { CommandId } from "../kernel/ids.ts";
 import type { Background, Log } from "../kernel/log.ts";
-import { type Command, chatKey, type NewCommand, type StepKind } from "../store/commands.ts";
+import { type Command, chatKey, type NewCommand, type QueuedCommand, type StepKind } from "../store/commands.ts";
 import type { Store, Tx } from "../store/store.ts";
 import { isFinal, type Outcome } from "./command.ts";
 import { checkLane, type LaneSizes, laneSize, makeCapacity } from "./lane.ts";
@@ -14,7 +14,7 @@ import { type Caps, makeReserve, type Reserve } from "./places.ts";
 import { makePump, type Pump, type Running } from "./pump.ts";
 import { type Recovered, recover, runsAlone } from "./recover.ts";
 import type { Runner } from "./runner.ts";
-import { makeWaiting, waitingRow } from "./waiting.ts";
+import { makeWaiting, type Waiting, waitingRow } from "./waiting.ts";
 
 export interface QueueSettings extends Caps {
   readonly lanes: LaneSizes & { readonly agingMs: number };
@@ -33,9 +33,9 @@ export interface LaneStatus {
 export interface Queue {
   readonly reserve: Reserve;
   /** Inside a write: the row of a new command. Throws InvalidInput for a lane that is none. */
-  insert(tx: Tx, command: Omit<NewCommand, "orderKey">): CommandId;
-  /** After that write has committed: offers the command to its lane. */
-  offer(id: CommandId): void;
+  insert(tx: Tx, command: Omit<NewCommand, "orderKey">): QueuedCommand;
+  /** After that write has committed: offers the command to its lane, if it is still queued. */
+  offer(command: QueuedCommand): void;
   /** Inside a write: cancels a live command with its transcript rows. False when it had ended. */
   cancelIn(tx: Tx, command: Command, outcome: Outcome): boolean;
   /** After that write has committed: takes it out of the index or stops its work. */
@@ -76,8 +76,8 @@ export function makeQueue(deps: QueueDeps): Queue {
   const capacity = makeCapacity(() => deps.settings().lanes);
   const pump = makePump({ ...deps, waiting, capacity, abortGraceMs: () => deps.settings().abortGraceMs });
 
-  const emit = (command: Command, state: CommandState) => {
-    events.emit({ type: "command", id: command.id, session: command.session, chatKey: chatKey(command.route), state });
+  const emit = ({ id, session, route }: Pick<Command, "id" | "session" | "route">, state: CommandState) => {
+    events.emit({ type: "command", id, session, chatKey: chatKey(route), state });
   };
 
   let recovery: Promise<Recovered> | undefined;
@@ -118,15 +118,16 @@ export function makeQueue(deps: QueueDeps): Queue {
     insert(tx, command) {
       checkLane(command.lane);
       const id = tx.nextSeq() as CommandId;
-      const key = orderKey(command.acceptedAt, command.priority, deps.settings().lanes.agingMs);
-      tx.commands.insert(id, { ...command, orderKey: key }, command.kind === "control" ? "done" : "queued");
-      return id;
+      const { acceptedAt, priority } = command;
+      const row = { ...command, orderKey: orderKey(acceptedAt, priority, deps.settings().lanes.agingMs) };
+      tx.commands.insert(id, row, command.kind === "control" ? "done" : "queued");
+      return { ...row, id, notBefore: 0, open: false, strikes: 0 };
     },
-    offer(id) {
-      const command = store.read.commands.get(id);
-      if (command?.state !== "queued" || waiting.get(id) !== undefined) return;
+    offer(command) {
+      const { id, lane, session } = command;
+      if (store.read.commands.stateOf(id) !== "queued" || waiting.get(id) !== undefined) return;
       waiting.add(waitingRow(command));
-      log.info("command.accepted", { commandId: id, lane: command.lane, session: command.session });
+      log.info("command.accepted", { commandId: id, lane, session });
       emit(command, "queued");
       pump.go();
     },
@@ -141,15 +142,7 @@ export function makeQueue(deps: QueueDeps): Queue {
       if (result.done) cancelled(result.command);
       return result.done ? "cancelled" : result.command.state;
     },
-    position(id) {
-      const entry = waiting.get(id);
-      if (entry === undefined) return undefined;
-      let ahead = 0;
-      for (const other of waiting.all()) {
-        if (other.lane === entry.lane && compare(other, entry) < 0) ahead += 1;
-      }
-      return ahead;
-    },
+    position: (id) => aheadOf(id, waiting),
     progressed: pump.progressed,
     lanes: () =>
       [...new Set([...capacity.lanes(), ...waiting.lanes()])].map((lane) => ({
@@ -172,6 +165,16 @@ export function makeQueue(deps: QueueDeps): Queue {
       await idleWithin(HAND_BACK_MS, pump, clock);
     },
   };
+}
+
+function aheadOf(id: CommandId, waiting: Waiting): number | undefined {
+  const entry = waiting.get(id);
+  if (entry === undefined) return undefined;
+  let ahead = 0;
+  for (const other of waiting.all()) {
+    if (other.lane === entry.lane && compare(other, entry) < 0) ahead += 1;
+  }
+  return ahead;
 }
 
 function sinceOldest(oldest: number | undefined, now: number): number | undefined {

@@ -3,6 +3,7 @@
 import type { Database } from "better-sqlite3";
 import type { CommandState } from "../kernel/events.ts";
 import type { ClaimNumber, CommandId, Generation, SessionKey } from "../kernel/ids.ts";
+import { chatLink } from "./chats.ts";
 
 /** Where a message came from and its answer goes; fixed at acceptance. */
 export interface Route {
@@ -156,14 +157,9 @@ const LIVE = "state in ('queued','running','waiting','absorbed')";
 
 export function commandReads(db: Database) {
   const byId = db.prepare("select * from commands where id = ?");
+  const stateOf = db.prepare("select state from commands where id = ?").pluck();
   const live = db.prepare(`select * from commands where ${LIVE} order by id limit ?`);
   const recent = db.prepare("select * from commands where id < ? order by id desc limit ?");
-  const ofChat = db.prepare(
-    "select * from commands where channel = ? and account = ? and chat = ? and thread is ? and id < ? order by id desc limit ?",
-  );
-  const ofChatAfter = db.prepare(
-    "select * from commands where channel = ? and account = ? and chat = ? and thread is ? and id > ? order by id limit ?",
-  );
   const queued = db.prepare(
     `select id, lane, order_key, session, channel, account, chat, thread, sender, actor, source, accepted_at, not_before, open,
        strikes
@@ -179,12 +175,7 @@ export function commandReads(db: Database) {
     get: (id: CommandId): Command | undefined => optional(byId.get(id)),
     live: (limit: number): Command[] => many(live.all(limit)),
     recent: (before: number, limit: number): Command[] => many(recent.all(before, limit)),
-    /** Newest first. */
-    ofChat: (route: Route, before: number, limit: number): Command[] =>
-      many(ofChat.all(route.channel, route.account, route.chat, route.thread ?? null, before, limit)),
-    /** Oldest first. */
-    ofChatAfter: (route: Route, after: number, limit: number): Command[] =>
-      many(ofChatAfter.all(route.channel, route.account, route.chat, route.thread ?? null, after, limit)),
+    stateOf: (id: CommandId): CommandState | undefined => stateOf.get(id) as CommandState | undefined,
     running: (): Command[] => many(running.all()),
     lastId: (): number => Number(lastId.get()),
     /** In the order of their keys; one at a time, so that a long queue costs no second copy in memory. */
@@ -199,10 +190,11 @@ export function commandReads(db: Database) {
 export function commandWrites(db: Database) {
   const insert = db.prepare(
     `insert into commands (id, state, lane, priority, order_key, session, channel, account, chat, thread, sender, actor, role,
-       source, kind, text, extra, accepted_at, finished_at)
+       source, kind, prev, text, extra, accepted_at, finished_at)
      values (@id, @state, @lane, @priority, @orderKey, @session, @channel, @account, @chat, @thread, @sender, @actor, @role,
-       @source, @kind, @text, @extra, @acceptedAt, @finishedAt)`,
+       @source, @kind, @prev, @text, @extra, @acceptedAt, @finishedAt)`,
   );
+  const link = chatLink(db);
   const claim = db.prepare(
     `update commands set state = 'running', claim = claim + 1, generation = ?, started_at = ?
      where id = ? and state = 'queued' returning *`,
@@ -242,6 +234,8 @@ export function commandWrites(db: Database) {
         state,
         thread: route.thread ?? null,
         extra: extra ?? null,
+        // A stateless request is in no chat that anybody looks at.
+        prev: command.kind === "completion" ? 0 : link(chatKey(route), id),
         finishedAt: state === "done" ? command.acceptedAt : null,
       });
     },

@@ -40,7 +40,10 @@ export function inboxWrites(db: Database) {
     insert(event: EventKey, rawHash: string, command: CommandId, now: number): void {
       insert.run(event.channel, event.account, event.key, now, rawHash, command);
     },
-    /** Deduplication rows are kept longer than any platform redelivers. */
+    /**
+     * Deduplication rows are kept longer than any platform redelivers. Reads the whole table, once a day: an index by age would
+     * cost every message a page.
+     */
     forgetBefore: (instant: number): number => forget.run(instant).changes,
   };
 }

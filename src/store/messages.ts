@@ -17,6 +17,7 @@ export type NewTranscriptRow = Pick<TranscriptRow, "n" | "role" | "body">;
 
 interface Row {
   id: number;
+  prev: number;
   command: number;
   n: number;
   role: TranscriptRow["role"];
@@ -36,7 +37,8 @@ function parse(row: Row): TranscriptRow {
 }
 
 export function messageReads(db: Database) {
-  const newestFirst = db.prepare("select * from messages where session = ? and id > ? order by id desc");
+  const last = db.prepare("select last_message from sessions where key = ?").pluck();
+  const get = db.prepare("select * from messages where id = ?");
   const ofCommand = db.prepare("select * from messages where command = ? order by n");
   const lastId = db.prepare("select coalesce(max(id), 0) from messages").pluck();
   return {
@@ -44,11 +46,13 @@ export function messageReads(db: Database) {
     newest(session: SessionKey, startsAfter: number, maxChars: number): TranscriptRow[] {
       const rows: TranscriptRow[] = [];
       let chars = 0;
-      for (const raw of newestFirst.iterate(session, startsAfter)) {
-        const row = parse(raw as Row);
-        chars += row.body.length;
+      for (let id = Number(last.get(session) ?? 0); id > startsAfter; ) {
+        const raw = get.get(id) as Row | undefined;
+        if (raw === undefined) break;
+        chars += raw.body.length;
         if (chars > maxChars && rows.length > 0) break;
-        rows.push(row);
+        rows.push(parse(raw));
+        id = raw.prev;
       }
       return rows.reverse();
     },
@@ -59,14 +63,19 @@ export function messageReads(db: Database) {
 
 export function messageWrites(db: Database) {
   const insert = db.prepare(
-    `insert into messages (id, session, command, n, role, body, created_at) values (?, ?, ?, ?, ?, ?, ?)
+    `insert into messages (id, session, prev, command, n, role, body, created_at) values (?, ?, ?, ?, ?, ?, ?, ?)
      on conflict (command, n) do nothing`,
   );
+  const last = db.prepare("select last_message from sessions where key = ?").pluck();
+  const link = db.prepare("update sessions set last_message = ?, messages = messages + 1, last_at = ? where key = ?");
   return {
     ...messageReads(db),
     /** Adds a row once: the same place of the same command is never written twice. */
     append(id: RowSeq, session: SessionKey, command: CommandId, row: NewTranscriptRow, now: number): boolean {
-      return insert.run(id, session, command, row.n, row.role, row.body, now).changes === 1;
+      const prev = Number(last.get(session) ?? 0);
+      if (insert.run(id, session, prev, command, row.n, row.role, row.body, now).changes === 0) return false;
+      link.run(id, now, session);
+      return true;
     },
   };
 }

@@ -12,6 +12,7 @@
 // | unknown, held, failed        | resent by the owner    | ready  |
 import type { Database } from "better-sqlite3";
 import type { CommandId, Generation, PartId } from "../kernel/ids.ts";
+import { chatLink } from "./chats.ts";
 
 export type PartState = "ready" | "sending" | "sent" | "unknown" | "failed" | "held";
 export type PartClass = "answer" | "notice" | "failure";
@@ -80,8 +81,6 @@ const LIVE = "state in ('ready','sending','unknown','held')";
 export function outboxReads(db: Database) {
   const get = db.prepare("select * from outbox where id = ?");
   const ofCommand = db.prepare("select * from outbox where command = ? order by part");
-  const before = db.prepare("select * from outbox where chat_key = ? and id < ? order by id desc limit ?");
-  const after = db.prepare("select * from outbox where chat_key = ? and id > ? order by id limit ?");
   const recent = db.prepare("select * from outbox order by id desc limit ?");
   const live = db.prepare(`select * from outbox where ${LIVE} order by id limit ?`);
   const counts = db.prepare(`select state, count(*) as n from outbox where ${LIVE} group by state`);
@@ -93,10 +92,6 @@ export function outboxReads(db: Database) {
       return row === undefined ? undefined : parse(row as Row);
     },
     ofCommand: (command: CommandId): Part[] => all(ofCommand.all(command)),
-    /** Newest first. */
-    before: (chat: string, id: number, limit: number): Part[] => all(before.all(chat, id, limit)),
-    /** Oldest first. */
-    after: (chat: string, id: number, limit: number): Part[] => all(after.all(chat, id, limit)),
     recent: (limit: number): Part[] => all(recent.all(limit)),
     live: (limit: number): Part[] => all(live.all(limit)),
     counts(): Partial<Record<PartState, number>> {
@@ -108,9 +103,10 @@ export function outboxReads(db: Database) {
 
 export function outboxWrites(db: Database) {
   const insert = db.prepare(
-    `insert into outbox (id, chat_key, command, part, class, text, extra, state, generation, created_at)
-     values (?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)`,
+    `insert into outbox (id, chat_key, prev, command, part, class, text, extra, state, generation, created_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)`,
   );
+  const link = chatLink(db);
   const acknowledge = db.prepare(
     `update outbox set state = 'sent', sent_at = ? where ${LIVE} and state = 'ready' and chat_key = ? and id <= ?`,
   );
@@ -124,7 +120,19 @@ export function outboxWrites(db: Database) {
     ...outboxReads(db),
     insert(id: PartId, part: NewPart, generation: Generation, now: number): void {
       const extra = part.extra ?? null;
-      insert.run(id, part.chatKey, part.command ?? null, part.part, part.class, part.text, extra, generation, now);
+      const prev = link(part.chatKey, id);
+      insert.run(
+        id,
+        part.chatKey,
+        prev,
+        part.command ?? null,
+        part.part,
+        part.class,
+        part.text,
+        extra,
+        generation,
+        now,
+      );
     },
     /** ready → sent for every part of a pull door's chat up to `id`. Answers how many changed. */
     acknowledge: (chat: string, id: number, now: number): number => acknowledge.run(now, chat, id).changes,

@@ -25,7 +25,6 @@ create table inbox (
 ) strict, without rowid;
 -- Only clients of the API repeat a request without a key of their own.
 create index inbox_by_hash on inbox (raw_hash, received_at) where channel = 'api';
-create index inbox_by_age on inbox (received_at);
 
 create table sessions (
   key text primary key,
@@ -36,7 +35,18 @@ create table sessions (
   thread text,
   created_at integer not null,
   -- The model sees transcript rows after this one only; /new moves it and deletes nothing.
-  starts_after integer not null default 0
+  starts_after integer not null default 0,
+  -- The newest transcript row: each points at the one before it.
+  last_message integer not null default 0,
+  messages integer not null default 0,
+  last_at integer
+) strict, without rowid;
+
+-- The newest row that people of a chat see: a command or an outbox part; each points at the one before it. An index that begins
+-- with the chat would dirty a page of its own for every chat that speaks, the largest cost of a commit (docs/performance.md).
+create table chats (
+  key text primary key,
+  last integer not null
 ) strict, without rowid;
 
 create table commands (
@@ -56,6 +66,8 @@ create table commands (
   role text not null check (role in ('owner','user','guest')),
   source text not null,
   kind text not null,
+  -- The row of this chat before it.
+  prev integer not null default 0,
   text text not null,
   extra text,
   accepted_at integer not null,
@@ -77,7 +89,6 @@ create unique index commands_session_gate on commands (session)
   where state in ('running','waiting') or (state = 'queued' and open = 1);
 create index commands_live on commands (state, id) where state in ('queued','running','waiting','absorbed');
 create index commands_absorbed on commands (absorbed_by) where absorbed_by is not null;
-create index commands_by_chat on commands (channel, account, chat, id);
 
 create table steps (
   command integer not null references commands (id),
@@ -97,6 +108,8 @@ create table steps (
 create table messages (
   id integer primary key,
   session text not null references sessions (key),
+  -- The row of this session before it.
+  prev integer not null,
   command integer not null references commands (id),
   n integer not null,
   role text not null check (role in ('user','assistant','tool','note')),
@@ -104,12 +117,13 @@ create table messages (
   created_at integer not null,
   unique (command, n)
 ) strict;
-create index messages_by_session on messages (session, id);
 
 -- What must reach a person, until it has.
 create table outbox (
   id integer primary key,
   chat_key text not null,
+  -- The row of this chat before it.
+  prev integer not null,
   command integer references commands (id),
   part integer not null,
   class text not null check (class in ('answer','notice','failure')),
@@ -124,7 +138,6 @@ create table outbox (
   reason text
 ) strict;
 create unique index outbox_parts on outbox (command, part) where command is not null;
-create index outbox_by_chat on outbox (chat_key, id);
 create index outbox_live on outbox (state, id) where state in ('ready','sending','unknown','held');
 
 -- Privileged actions and refusals, committed before the action (G26).

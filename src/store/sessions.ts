@@ -24,6 +24,8 @@ interface Row {
   chat: string;
   created_at: number;
   starts_after: number;
+  messages: number;
+  last_at: number | null;
 }
 
 function parse(row: Row): Session {
@@ -39,11 +41,7 @@ function parse(row: Row): Session {
 
 export function sessionReads(db: Database) {
   const get = db.prepare("select * from sessions where key = ?");
-  const list = db.prepare(
-    `select s.*, (select count(*) from messages m where m.session = s.key) as messages,
-       (select m.created_at from messages m where m.session = s.key order by m.id desc limit 1) as last_at
-     from sessions s order by last_at desc, s.created_at desc limit ?`,
-  );
+  const list = db.prepare("select * from sessions order by last_at desc, created_at desc limit ?");
   return {
     get(key: SessionKey): Session | undefined {
       const row = get.get(key);
@@ -51,7 +49,7 @@ export function sessionReads(db: Database) {
     },
     list: (limit: number): SessionSummary[] =>
       list.all(limit).map((raw) => {
-        const row = raw as Row & { messages: number; last_at: number | null };
+        const row = raw as Row;
         return { ...parse(row), messages: row.messages, lastAt: row.last_at ?? undefined };
       }),
   };

@@ -10,6 +10,7 @@ import type { Generation, RowSeq } from "../kernel/ids.ts";
 import { errorFields, type Log } from "../kernel/log.ts";
 import { auditReads, auditWrites } from "./audit.ts";
 import { makeBatch } from "./batch.ts";
+import { chatReads } from "./chats.ts";
 import { commandReads, commandWrites } from "./commands.ts";
 import { inboxReads, inboxWrites } from "./inbox.ts";
 import { messageReads, messageWrites } from "./messages.ts";
@@ -29,6 +30,7 @@ function makeReads(db: Opened["db"]) {
     messages: messageReads(db),
     outbox: outboxReads(db),
     inbox: inboxReads(db),
+    chats: chatReads(db),
     sessions: sessionReads(db),
     audit: auditReads(db),
   };

@@ -77,9 +77,10 @@ describe("a running command", () => {
   test("is told to stop also when the cancel was committed together with its claim", async () => {
     await using rig = await makeRig({ isDeaf: () => true });
     await rig.start();
-    const id = await rig.store.write("accept", (tx) => rig.queue.insert(tx, rig.message()));
+    const made = await rig.store.write("accept", (tx) => rig.queue.insert(tx, rig.message()));
+    const { id } = made;
     // The claim is written in this loop turn, and the cancel after it in the same commit.
-    rig.queue.offer(id);
+    rig.queue.offer(made);
     expect(await rig.queue.cancel(id, STOPPED)).toBe("cancelled");
     await rig.quiet();
     expect(rig.claims).toEqual([]);

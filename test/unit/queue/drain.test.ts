@@ -116,8 +116,9 @@ describe("a drain", () => {
     };
     await using rig = await makeRig({ clock: { ...clock, after }, isDeaf: () => true });
     await rig.start();
-    const id = await rig.store.write("accept", (tx) => rig.queue.insert(tx, rig.message()));
-    rig.queue.offer(id);
+    const made = await rig.store.write("accept", (tx) => rig.queue.insert(tx, rig.message()));
+    const { id } = made;
+    rig.queue.offer(made);
     await rig.queue.drain(0);
     expect(rig.row(id)).toMatchObject({ state: "queued", strikes: 0, claim: 1 });
     expect(rig.claims).toEqual([]);

@@ -89,7 +89,7 @@ describe("the order of claims", () => {
         for (const { ageMs, isOpen, ...fields } of list) {
           const acceptedAt = rig.clock.now() - ageMs;
           const { lane, session, sender, source, priority } = fields;
-          const id = rig.queue.insert(tx, rig.message({ ...fields, actor: sender, acceptedAt }));
+          const { id } = rig.queue.insert(tx, rig.message({ ...fields, actor: sender, acceptedAt }));
           const open = isOpen && !opened.has(session);
           if (open) opened.add(session);
           if (open) host.opened.db.prepare("update commands set open = 1 where id = ?").run(id);

@@ -135,13 +135,13 @@ export async function makeRig(options: RigOptions = {}): Promise<Rig> {
     start: () => queue.start(),
     message: (fields) => message(clock.now(), fields),
     async accept(fields, notBefore = 0) {
-      const id = await store.write("accept", (tx) => {
-        const made = queue.insert(tx, message(clock.now(), fields));
-        backOff.run(notBefore, made);
-        return made;
+      const made = await store.write("accept", (tx) => {
+        const row = queue.insert(tx, message(clock.now(), fields));
+        backOff.run(notBefore, row.id);
+        return { ...row, notBefore };
       });
-      queue.offer(id);
-      return id;
+      queue.offer(made);
+      return made.id;
     },
     async pass(ms) {
       await clock.advance(ms);

@@ -99,8 +99,6 @@ test("outbox: an acknowledgement covers the parts of its chat up to a number, an
   expect(states).toEqual(["sent", "sent", "ready", "ready"]);
   expect(host.store.read.outbox.counts()).toEqual({ ready: 2 });
   expect(host.store.read.outbox.live(9).map((part) => part.id)).toEqual([other, third].sort((a, b) => a - b));
-  expect(host.store.read.outbox.after(CHAT, first, 9).map((part) => part.id)).toEqual([second, third]);
-  expect(host.store.read.outbox.before(CHAT, third, 9).map((part) => part.id)).toEqual([second, first]);
 });
 
 test("outbox: the same part of the same command exists once, whoever writes it again", async () => {
@@ -195,4 +193,30 @@ test("steps: an intent ends once, as done or as unknown, and never turns back (G
   ]);
   const twice = host.store.write("twice", (tx) => tx.steps.intend(command, { n: 2, kind: "tool", name: "exec" }, 7));
   await expect(twice).rejects.toMatchObject({ code: "SQLITE_CONSTRAINT_PRIMARYKEY" });
+});
+
+test("chats: commands and parts of a chat are one chain, newest first, and another chat's rows are not in it", async () => {
+  await using host = await openTestStore();
+  const { command, part, other, last } = await host.store.write("rows", (tx) => {
+    const command = insertCommand(tx);
+    const part = insertPart(tx, command, 0);
+    const other = insertPart(tx, undefined, 0, "web:1:b");
+    return { command, part, other, last: insertPart(tx, command, 1) };
+  });
+  const { chats } = host.store.read;
+  expect([...chats.newestFirst(CHAT)]).toEqual([last, part, command]);
+  expect([...chats.before(last)]).toEqual([part, command]);
+  expect([...chats.newestFirst("web:1:b")]).toEqual([other]);
+  expect([...chats.newestFirst("web:1:none")]).toEqual([]);
+});
+
+test("chats: what a rolled-back write added is not in the chain", async () => {
+  await using host = await openTestStore();
+  const command = await host.store.write("first", insertCommand);
+  const broken = host.store.write("broken", (tx) => {
+    insertPart(tx, command, 0);
+    throw new Error("broken on purpose");
+  });
+  await expect(broken).rejects.toThrow("on purpose");
+  expect([...host.store.read.chats.newestFirst(CHAT)]).toEqual([command]);
 });

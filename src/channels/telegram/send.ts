@@ -1,0 +1,127 @@
+// Owns: sending one part, and saying what became of it. What certainly was not sent may be repeated, what is refused for good is
+// not, and everything in between is ambiguous; the host decides about that. Never retries except to shed what Telegram refused.
+import { InputFile, type RawApi } from "grammy";
+import { z } from "zod";
+import type { OutgoingPart, SendResult } from "../port.ts";
+import { type Account, floodWaitMs } from "./account.ts";
+import type { Answer, ApiSignal } from "./client.ts";
+import { type TelegramExtra, telegramExtra } from "./entities.ts";
+import { type Fault, isServerTrouble, isTokenRefused } from "./fault.ts";
+
+/** For the turn and for the call each. */
+const SEND_MS = 30_000;
+/** https://core.telegram.org/bots/api#sendmessage */
+const MAX_UNITS = 4_096;
+const AGAIN = "(sent again: the first try was not confirmed)";
+/** Where nothing says when it is worth another try: no connection, or a token that a person must replace. */
+const NO_CONNECTION_MS = 1_000;
+const TOKEN_REFUSED_MS = 60_000;
+
+/** What is given up when Telegram refuses it, each at most once. */
+interface Form {
+  readonly chat: string;
+  readonly markup: boolean;
+  readonly thread: boolean;
+  readonly reply: boolean;
+}
+
+/** Never rejects. */
+export async function send(account: Account, part: OutgoingPart, signal: AbortSignal): Promise<SendResult> {
+  const extra = readExtra(part.extra);
+  let form: Form = { chat: part.chat, markup: true, thread: true, reply: true };
+  for (;;) {
+    const current = form;
+    const answer = await account.paced(
+      current.chat,
+      "send",
+      (api, apiSignal): Promise<unknown> => request(api, part, extra, current, apiSignal),
+      { limitMs: SEND_MS, signal },
+    );
+    if (answer.ok) return { kind: "sent", ref: refOf(answer.result) };
+    const simpler = simplerForm(current, part, extra, answer.fault);
+    if (simpler === undefined) return resultOf(answer, account);
+    form = simpler;
+  }
+}
+
+function request(api: RawApi, part: OutgoingPart, extra: TelegramExtra, form: Form, signal: ApiSignal) {
+  const to = {
+    chat_id: form.chat,
+    ...(form.thread && part.thread !== undefined && { message_thread_id: Number(part.thread) }),
+    ...(form.reply &&
+      part.replyTo !== undefined && {
+        reply_parameters: { message_id: Number(part.replyTo), allow_sending_without_reply: true },
+      }),
+  };
+  if (extra.file !== undefined) {
+    const document = new InputFile(Buffer.from(part.text), extra.file.name);
+    return api.sendDocument({ ...to, document, ...(part.again && { caption: AGAIN }) }, signal);
+  }
+  const { text, shift } = textOf(part);
+  const entities = (extra.entities ?? []).map((entity) => ({ ...entity, offset: entity.offset + shift }));
+  return api.sendMessage(
+    {
+      ...to,
+      text,
+      link_preview_options: { is_disabled: true },
+      ...(form.markup && entities.length > 0 && { entities }),
+    },
+    signal,
+  );
+}
+
+/** A part that is already as long as a message may be goes without the line that says it is sent again. */
+function textOf(part: OutgoingPart): { text: string; shift: number } {
+  const line = `${AGAIN}\n`;
+  if (!part.again || line.length + part.text.length > MAX_UNITS) return { text: part.text, shift: 0 };
+  return { text: line + part.text, shift: line.length };
+}
+
+/** The same message without what Telegram just refused, or undefined when there is nothing to give up. */
+function simplerForm(form: Form, part: OutgoingPart, extra: TelegramExtra, fault: Fault): Form | undefined {
+  if (fault.kind !== "answered" || fault.code !== 400) return undefined;
+  const { reason, movedTo } = fault;
+  if (movedTo !== undefined && form.chat === part.chat) return { ...form, chat: movedTo };
+  if (form.markup && extra.entities !== undefined && /\bparse entit|\bentit(y|ies)\b|ENTIT(Y|IES)_/i.test(reason)) {
+    return { ...form, markup: false };
+  }
+  if (form.thread && part.thread !== undefined && /thread not found/i.test(reason)) return { ...form, thread: false };
+  // Its words have changed over the years.
+  if (form.reply && part.replyTo !== undefined && /(replied|reply)( message)? not found/i.test(reason)) {
+    return { ...form, reply: false };
+  }
+  return undefined;
+}
+
+function resultOf(answer: Extract<Answer<unknown>, { ok: false }>, account: Account): SendResult {
+  const { fault } = answer;
+  const { reason } = fault;
+  const floodMs = floodWaitMs(answer);
+  if (floodMs !== undefined) return { kind: "later", afterMs: floodMs, wholeAccount: true, reason };
+  if (fault.kind === "unsent") {
+    const heldMs = account.heldMs();
+    return { kind: "later", afterMs: heldMs || NO_CONNECTION_MS, wholeAccount: heldMs > 0, reason };
+  }
+  if (fault.kind !== "answered" || isServerTrouble(fault)) return { kind: "ambiguous", reason };
+  // The message is as good as before; a person must see to the token first.
+  if (isTokenRefused(fault)) return { kind: "later", afterMs: TOKEN_REFUSED_MS, wholeAccount: true, reason };
+  const moved = fault.movedTo === undefined ? "" : ` (the group is now ${fault.movedTo})`;
+  return { kind: "refused", reason: reason + moved };
+}
+
+/** Markup that cannot be read is left away: the text alone is always a message. */
+function readExtra(extra: string | undefined): TelegramExtra {
+  if (extra === undefined) return {};
+  try {
+    return telegramExtra.parse(JSON.parse(extra));
+  } catch {
+    return {};
+  }
+}
+
+const sentMessage = z.looseObject({ message_id: z.number() });
+
+/** Telegram said that it was sent; that its id cannot be read does not undo that. */
+function refOf(result: unknown): string {
+  return String(sentMessage.safeParse(result).data?.message_id ?? "");
+}

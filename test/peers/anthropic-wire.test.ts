@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
+import { setImmediate } from "node:timers/promises";
 import { afterEach, expect, describe as group, test } from "vitest";
 import { type AnthropicSettings, makeAnthropicBackend } from "../../src/turns/backends/anthropic.ts";
 import type { Backend, ModelMessage } from "../../src/turns/backends/port.ts";
@@ -227,12 +228,14 @@ group("the end of an answer", () => {
   });
 
   test("the last bytes are taken, so that the connection can serve the next call", async () => {
+    const answered = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<string>();
-    const pieces = [MESSAGE_START, textBlock(0, "a"), end("end_turn"), ": bye\n\n"].map((piece) => Buffer.from(piece));
+    const pieces = [MESSAGE_START, textBlock(0, "a"), end("end_turn")].map((piece) => Buffer.from(piece));
     const body = new ReadableStream<Uint8Array>({
-      pull(controller) {
+      async pull(controller) {
         const piece = pieces.shift();
         if (piece !== undefined) return controller.enqueue(piece);
+        await answered.promise;
         ended.resolve("read to the end");
         controller.close();
       },
@@ -240,6 +243,9 @@ group("the end of an answer", () => {
     });
     const backend = await over(async () => new Response(body));
     expect((await hear(backend, prompt("x"))).end.type).toBe("finish");
+    // A cancellation, if there is one, gets to the body first.
+    await setImmediate();
+    answered.resolve();
     expect(await ended.promise).toBe("read to the end");
   });
 

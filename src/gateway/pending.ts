@@ -9,12 +9,18 @@ import type { Clock, Stop } from "../kernel/clock.ts";
 const HEAD_TIME_MS = 1_000;
 /** Of those that take longer. */
 const MAX_LATE = 50;
+/** After it a head that is not there does not come any more (NET-6). */
+const HANDSHAKE_MS = 10_000;
 
 export function limitPending(server: Server, clock: Clock): void {
   const late = new Set<Socket>();
   const timers = new WeakMap<Socket, Stop>();
   const isLate = (socket: Socket) => {
     late.add(socket);
+    timers.set(
+      socket,
+      clock.after(HANDSHAKE_MS - HEAD_TIME_MS, () => socket.destroy(), { keepAlive: false }),
+    );
     const oldest = late.values().next().value;
     if (late.size <= MAX_LATE || oldest === undefined) return;
     late.delete(oldest);

@@ -49,7 +49,11 @@ export function parseHtml(html: string): { text: string; entities: MessageEntity
   }
   const left = open.pop();
   if (left !== undefined) unparsable(`can't find end tag corresponding to start tag "${left.tag}"`);
-  return { text, entities: withLanguages(entities.sort((a, b) => a.offset - b.offset || b.length - a.length)) };
+  // Inner tags end first: turned round, an outer one stands before an inner one of the same extent.
+  return {
+    text,
+    entities: withLanguages(entities.reverse().sort((a, b) => a.offset - b.offset || b.length - a.length)),
+  };
 }
 
 function readTag(piece: string): { closing: boolean; name: string; attributes: string } {

@@ -77,7 +77,7 @@ export function threadForm(room: RoomState, thread: number | undefined): object 
 }
 
 /** core.telegram.org/bots/api#replyparameters: the message must exist unless `allow_sending_without_reply` is set. */
-export function replyForm(room: RoomState, reply: SendingParams["reply_parameters"]): object {
+function replyForm(room: RoomState, reply: SendingParams["reply_parameters"]): object {
   if (reply === undefined) return {};
   const entry = room.entries.get(reply.message_id);
   if (entry === undefined || entry.deleted) {

@@ -1,7 +1,7 @@
 // Owns: what people do, for tests: each verb changes the world and queues the update that the bot gets of it.
 import type { Message, MessageEntity, User } from "grammy/types";
 import { type MediaOptions, mediaForm } from "./media.ts";
-import { foundEntities } from "./text-rules.ts";
+import { foundEntities, TEXT_LIMIT } from "./text-rules.ts";
 import type { UpdateKind, Updates } from "./updates.ts";
 import { chatForm, type Room, type RoomState, type SeenMessage, type World } from "./world.ts";
 
@@ -85,6 +85,7 @@ export function makePeople(deps: Deps): People {
       return message_thread_id;
     },
     says(chat, user, text, options = {}) {
+      if (text.length > TEXT_LIMIT.max) throw new Error("the platform's apps split so long a text: say it in parts");
       const room = world.roomOf(chat);
       room.members.set(user.id, user);
       return options.edit === undefined

@@ -98,7 +98,9 @@ function checkNesting(entities: readonly MessageEntity[]): void {
       if (inner.offset >= outer.offset + outer.length) continue;
       if (inner.offset + inner.length > outer.offset + outer.length)
         unparsable(`${outer.type} and ${inner.type} cross`);
-      if (!mayHold(outer.type, inner.type)) unparsable(`${inner.type} inside ${outer.type}`);
+      const same = inner.offset === outer.offset && inner.length === outer.length;
+      const nests = mayHold(outer.type, inner.type) || (same && mayHold(inner.type, outer.type));
+      if (!nests) unparsable(`${inner.type} inside ${outer.type}`);
     }
   }
 }
@@ -124,7 +126,7 @@ function trimmed({ text, entities }: Formatted): Formatted {
 /** The entities that the platform finds by itself in what a person writes: commands and mentions by name. */
 export function foundEntities(text: string): MessageEntity[] {
   const pattern =
-    /(?<=^|\s)(?<bot_command>\/[a-zA-Z0-9_]{1,64}(?:@\w{3,32})?)(?![\w@])|(?<![\w@/])(?<mention>@\w{3,32})\b/g;
+    /(?<![\w/<>])(?<bot_command>\/\w{1,64}(?:@\w{3,32})?)(?![\w@/<>])|(?<![\w@/])(?<mention>@\w{3,32})\b/g;
   return [...text.matchAll(pattern)].map((match) => ({
     type: match.groups?.["bot_command"] === undefined ? "mention" : "bot_command",
     offset: match.index,

@@ -151,7 +151,19 @@ describe("getUpdates", () => {
     expect(broken(fake)).toEqual(["two calls of getUpdates at once"]);
   });
 
-  test("a client that goes away loses nothing and may poll again at once", async () => {
+  test("a client that goes away ends its poll and loses nothing", async () => {
+    const { ann, chat } = annAndHerChat();
+    const leave = new AbortController();
+    const left = api.getUpdates({ timeout: 30 }, leave.signal as never).catch(() => "left");
+    await fake.until(() => fake.openPolls);
+    leave.abort();
+    await fake.until(() => fake.openPolls === 0);
+    fake.says(chat, ann, "hi");
+    expect([await left, fake.calls[0]?.outcome]).toEqual(["left", { kind: "gone" }]);
+    expect(await api.getUpdates()).toHaveLength(1);
+  });
+
+  test("a client that gives up its poll and polls again at once is no second client", async () => {
     const { ann, chat } = annAndHerChat();
     const leave = new AbortController();
     const left = api.getUpdates({ timeout: 30 }, leave.signal as never).catch(() => "left");
@@ -162,7 +174,6 @@ describe("getUpdates", () => {
     expect(await left).toBe("left");
     fake.says(chat, ann, "hi");
     expect(await again).toHaveLength(1);
-    expect(fake.calls[0]?.outcome).toEqual({ kind: "gone" });
     expect(broken(fake)).toEqual([]);
   });
 

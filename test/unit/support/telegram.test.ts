@@ -157,9 +157,9 @@ describe("getUpdates", () => {
     const left = api.getUpdates({ timeout: 30 }, leave.signal as never).catch(() => "left");
     await fake.until(() => fake.openPolls);
     leave.abort();
-    await fake.until(() => fake.openPolls === 0);
+    expect(await fake.until(() => fake.calls[0]?.outcome)).toEqual({ kind: "gone" });
+    expect([await left, fake.openPolls]).toEqual(["left", 0]);
     fake.says(chat, ann, "hi");
-    expect([await left, fake.calls[0]?.outcome]).toEqual(["left", { kind: "gone" }]);
     expect(await api.getUpdates()).toHaveLength(1);
   });
 

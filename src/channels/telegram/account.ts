@@ -17,6 +17,8 @@ export type Call<T> = (api: RawApi, signal: ApiSignal) => Promise<T>;
 interface Bounds {
   readonly limitMs: number;
   readonly signal: AbortSignal;
+  /** Ends the waiting for a turn, but not a call that is under way. */
+  readonly patience?: AbortSignal;
 }
 
 export interface Account {
@@ -60,13 +62,13 @@ export function makeAccount(deps: { token: string; apiRoot: string; clock: Clock
     now,
     heldMs,
     hold,
-    async paced(chat, urgency, make, { limitMs, signal }) {
+    async paced(chat, urgency, make, { limitMs, signal, patience = signal }) {
       if (heldMs() > 0) return HELD;
       const inTime = new AbortController();
       const stopTimer = clock.after(limitMs, () => inTime.abort(), { keepAlive: false });
       try {
         const limits = isGroup(chat) ? GROUP : PRIVATE;
-        await pace.turn({ chat, limits, urgency }, AbortSignal.any([inTime.signal, holding.signal, signal]));
+        await pace.turn({ chat, limits, urgency }, AbortSignal.any([inTime.signal, holding.signal, signal, patience]));
       } catch {
         return heldMs() > 0 ? HELD : unsent("no turn to call came in time");
       } finally {

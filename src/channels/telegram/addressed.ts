@@ -67,14 +67,14 @@ function isReplyTo(bot: Bot, message: Message): boolean {
   return replied?.from?.id === bot.id && replied.forum_topic_created === undefined;
 }
 
-/** The text without the spans; where one stood between spaces, one space stays. */
+/** The text without the spans, and without the comma that followed a name. */
 function without(text: string, spans: readonly Span[]): string {
   if (spans.length === 0) return text;
   let rest = text;
   for (const { offset, length } of [...spans].sort((a, b) => b.offset - a.offset)) {
     const before = rest.slice(0, offset);
     const after = rest.slice(offset + length);
-    rest = /(^|\s)$/.test(before) ? before + after.replace(/^[ \t]+|^[,:]\s*/, "") : before + after;
+    rest = /(^|\s)$/.test(before) ? before + after.replace(/^[ \t]*[,:]?[ \t]*/, "") : before + after;
   }
   return rest.trim();
 }

@@ -10,6 +10,12 @@ const INTERVAL_MS = 1_000;
 const CALL_MS = 5_000;
 const MAX_UNITS = 4_096;
 
+interface Place {
+  readonly chat: string;
+  readonly thread: string | undefined;
+  readonly id: number;
+}
+
 export interface Drafts {
   /** @param signal ends the preview, as its `end` does. */
   open(chat: string, thread: string | undefined, signal: AbortSignal): Preview | undefined;
@@ -27,11 +33,7 @@ export function makeDrafts(deps: { account: Account; clock: Clock }): Drafts {
     return lastId;
   };
 
-  const show = async (
-    to: { chat: string; thread: string | undefined; id: number },
-    text: string,
-    signal: AbortSignal,
-  ) => {
+  const show = async (to: Place, text: string, signal: AbortSignal, patience: AbortSignal) => {
     const args = {
       chat_id: Number(to.chat),
       draft_id: to.id,
@@ -39,7 +41,7 @@ export function makeDrafts(deps: { account: Account; clock: Clock }): Drafts {
       can_stop: true,
       ...(to.thread !== undefined && { message_thread_id: Number(to.thread) }),
     };
-    const bounds = { limitMs: CALL_MS, signal };
+    const bounds = { limitMs: CALL_MS, signal, patience };
     const answer = await account.paced(
       to.chat,
       "draft",
@@ -54,7 +56,9 @@ export function makeDrafts(deps: { account: Account; clock: Clock }): Drafts {
     open(chat, thread, signal) {
       if (!known) return undefined;
       const to = { chat, thread, id: nextId() };
-      return growing(clock, signal, (text, ending) => (known ? show(to, text, ending) : Promise.resolve(false)));
+      return growing(clock, signal, (text, ending) =>
+        known ? show(to, text, signal, ending) : Promise.resolve(false),
+      );
     },
   };
 }

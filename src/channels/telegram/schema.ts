@@ -63,7 +63,7 @@ const content = {
 const replied = z.looseObject({
   from: user.optional(),
   sender_chat: chat.optional(),
-  forum_topic_created: z.unknown(),
+  forum_topic_created: z.unknown().optional(),
   ...content,
 });
 

@@ -118,7 +118,7 @@ test("a refused token stops the channel for good and says what to do; the token 
   telegram.revokeToken();
   await until(() => channel.state().state === "stopped");
   const calls = telegram.calls.length;
-  await pass(300_000);
+  await pass(90_000);
   expect(telegram.calls.length).toBe(calls);
   expect(channel.state()).toMatchObject({ reason: expect.stringContaining("401") });
   expect(JSON.stringify([host.states, lines])).not.toContain(telegram.token.split(":")[1]);

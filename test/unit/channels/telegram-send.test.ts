@@ -173,6 +173,17 @@ test("not sent, to be repeated, when the connection is refused or the name is un
   expect(JSON.stringify(result)).not.toContain(telegram.token.split(":")[1]);
 });
 
+test("ambiguous when the connection is reset after the request was written", async () => {
+  const server = createServer((socket) => socket.once("data", () => socket.resetAndDestroy()));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : 0;
+  const rig = rigAt(`http://127.0.0.1:${port}`, "1:secret-of-the-bot", fakeClock());
+  const [result] = await sent(rig, part(1, "hi"));
+  expect(result).toEqual({ kind: "ambiguous", reason: "the connection failed (ECONNRESET)" });
+});
+
 test("not sent when TLS cannot be agreed on, however the connection ends before that", async () => {
   // It takes the connection and hangs up at the first byte of the handshake.
   const server = createServer((socket) => socket.once("data", () => socket.resetAndDestroy()));

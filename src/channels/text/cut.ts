@@ -1,7 +1,7 @@
 // Owns: where a long text is best cut. Prefers the bound that a reader misses least: paragraph, line, sentence, word, grapheme.
 // Never cuts inside a surrogate pair. Pure, for every platform.
 
-/** A stretch that is better left whole, such as a code block that fits into one message. */
+/** A stretch that is better left whole, such as a block of code. */
 export interface Whole {
   readonly from: number;
   readonly to: number;
@@ -19,8 +19,8 @@ interface Search {
 type Find = (search: Search, floor: number) => number | undefined;
 
 /**
- * In order of preference; `share` is how much of the message must be filled before a bound of this kind is good enough. A code
- * block is moved to the next message rather than cut, unless that leaves this one nearly empty. In code a line without an indent is
+ * In order of preference; `share` is how much of the message must be filled before a bound of this kind is good enough. A block of
+ * code is moved to the next message rather than cut, unless that leaves this one nearly empty. In code a line without an indent is
  * the better start of a message, because the platforms strip the indent there.
  */
 const PREFERENCES: readonly { readonly find: Find; readonly share: number }[] = [
@@ -28,7 +28,7 @@ const PREFERENCES: readonly { readonly find: Find; readonly share: number }[] = 
   { find: (search, floor) => lastMark(search, "\n", floor), share: 0.5 },
   { find: (search, floor) => lastMark(search, "\n\n", floor), share: 0.2 },
   { find: (search, floor) => lastMark(search, "\n", floor), share: 0.2 },
-  { find: (search, floor) => last(search, floor, isFlushLine), share: 0.5 },
+  { find: (search, floor) => last(search, floor, isFlushLine), share: 0.4 },
   { find: (search, floor) => last(search, floor, isLine), share: 0.2 },
   { find: (search, floor) => last(search, floor, isSentence), share: 0.5 },
   { find: (search, floor) => last(search, floor, isWord), share: 0 },

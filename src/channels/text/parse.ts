@@ -6,8 +6,10 @@ import { chunksOf } from "./chunks.ts";
 const MAX_BLOCK_DEPTH = 8;
 /** Emphasis and links within each other. */
 const MAX_INLINE_DEPTH = 10;
-/** The parser is quadratic in the length of one paragraph, so that a longer one is read in slices of at most this many units. */
-const MAX_INLINE_UNITS = 2_000;
+/** The parser is quadratic in the length of one paragraph: a longer one is read in slices of about so many units, */
+const MAX_INLINE_UNITS = 1_500;
+/** or of so many when there is no blank to cut it at: a word such as a long address. */
+const MAX_WORD_UNITS = 3_000;
 /** Cells of one table: every row is filled up to the width of the header, which multiplies. */
 const MAX_TABLE_CELLS = 20_000;
 /** A line and under it one of only what rules a table: anything else is no table and need not be counted. */
@@ -128,13 +130,20 @@ function slices(src: string): string[] {
   const found: string[] = [];
   let from = 0;
   while (src.length - from > MAX_INLINE_UNITS) {
-    const reach = from + MAX_INLINE_UNITS;
-    const cut = [src.lastIndexOf("\n", reach), src.lastIndexOf(" ", reach)].find((at) => at > from) ?? reach;
+    const cut = sliceEnd(src, from);
     found.push(src.slice(from, cut));
     from = cut;
   }
   found.push(src.slice(from));
   return found;
+}
+
+function sliceEnd(src: string, from: number): number {
+  const near = src.slice(from, from + MAX_INLINE_UNITS);
+  const before = Math.max(near.lastIndexOf("\n"), 0) || near.lastIndexOf(" ");
+  if (before > 0) return from + before;
+  const word = src.slice(from + 1, from + MAX_WORD_UNITS).search(/[ \n]/);
+  return word < 0 ? Math.min(from + MAX_WORD_UNITS, src.length) : from + 1 + word;
 }
 
 /** The pipes of the first line by the lines up to the next blank one: at least as many cells as the table would get. */

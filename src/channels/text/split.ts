@@ -72,7 +72,7 @@ function pieceEnd({ text, from, open, sorted, next, limits }: At): number {
   const to = Math.min(reach, tooMany?.from ?? reach);
   if (to === text.length) return to;
   const inReach = sorted.slice(next, next + limits.spans - open.length);
-  const wholes = [...open, ...inReach].filter(({ whole, from, to }) => whole && to - from <= limits.units);
+  const wholes = [...open, ...inReach].filter(({ whole }) => whole);
   return cutPoint({ text, from, to, wholes });
 }
 

@@ -19,6 +19,8 @@ interface Bounds {
   readonly signal: AbortSignal;
   /** Ends the waiting for a turn, but not a call that is under way. */
   readonly patience?: AbortSignal;
+  /** Awaited between the turn and the call; when it rejects there is no call. */
+  readonly begin?: (() => Promise<void>) | undefined;
 }
 
 export interface Account {
@@ -62,7 +64,7 @@ export function makeAccount(deps: { token: string; apiRoot: string; clock: Clock
     now,
     heldMs,
     hold,
-    async paced(chat, urgency, make, { limitMs, signal, patience = signal }) {
+    async paced(chat, urgency, make, { limitMs, signal, patience = signal, begin }) {
       if (heldMs() > 0) return HELD;
       const inTime = new AbortController();
       const stopTimer = clock.after(limitMs, () => inTime.abort(), { keepAlive: false });
@@ -73,6 +75,11 @@ export function makeAccount(deps: { token: string; apiRoot: string; clock: Clock
         return heldMs() > 0 ? HELD : unsent("no turn to call came in time");
       } finally {
         stopTimer();
+      }
+      try {
+        await begin?.();
+      } catch {
+        return unsent("it was not to be sent any more");
       }
       return now(make, { limitMs, signal });
     },

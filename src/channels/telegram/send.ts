@@ -25,9 +25,15 @@ interface Form {
   readonly reply: boolean;
 }
 
-/** Never rejects. */
-export async function send(account: Account, part: OutgoingPart, signal: AbortSignal): Promise<SendResult> {
+/** Never rejects. @param begin as in `Channel.send`. */
+export async function send(
+  account: Account,
+  part: OutgoingPart,
+  signal: AbortSignal,
+  begin: (() => Promise<void>) | undefined,
+): Promise<SendResult> {
   const extra = readExtra(part.extra);
+  let beginOnce = begin;
   let form: Form = { chat: part.chat, markup: true, thread: true, reply: true };
   for (;;) {
     const current = form;
@@ -35,8 +41,9 @@ export async function send(account: Account, part: OutgoingPart, signal: AbortSi
       current.chat,
       "send",
       (api, apiSignal): Promise<unknown> => request(api, part, extra, current, apiSignal),
-      { limitMs: SEND_MS, signal },
+      { limitMs: SEND_MS, signal, begin: beginOnce },
     );
+    beginOnce = undefined;
     if (answer.ok) return { kind: "sent", ref: refOf(answer.result) };
     const simpler = simplerForm(current, part, extra, answer.fault);
     if (simpler === undefined) return resultOf(answer, account);

@@ -102,12 +102,12 @@ export function makeTelegram(deps: TelegramDeps): TelegramChannel {
     start,
     state,
     render: renderTelegram,
-    async send(part, signal) {
+    async send(part, signal, begin) {
       const now = state();
       if (now.state === "stopped") {
         return { kind: "later", afterMs: STOPPED_RETRY_MS, wholeAccount: true, reason: now.reason };
       }
-      return send(account, part, AbortSignal.any([signal, life.sending.signal]));
+      return send(account, part, AbortSignal.any([signal, life.sending.signal]), begin);
     },
     typing: (chat, thread) => showTyping({ account, clock, background, signal: life.receiving.signal }, chat, thread),
     preview: (chat, chatKind, thread) =>

@@ -278,6 +278,37 @@ test("messages to one chat keep their order and the platform's limits; other cha
   expect(telegram.calls.some(({ outcome }) => outcome?.kind === "refused")).toBe(false);
 });
 
+test("the host hears that a part goes when its turn has come, before any byte leaves, and once (G4)", async () => {
+  const { telegram, rig, chat } = await withPeople();
+  const seen: number[] = [];
+  const begin = async () => {
+    seen.push(telegram.callsOf("sendMessage").length);
+  };
+  telegram.failNext("sendMessage", { status: 400, description: "Bad Request: can't parse entities: no" });
+  expect(await rig.channel.send(part(chat, "one", { extra: bold(0, 3) }), never, begin)).toMatchObject({
+    kind: "sent",
+  });
+  expect(seen).toEqual([0]);
+  await sent(rig, part(chat, "two"));
+  // The pace makes the next one wait; nothing has begun then.
+  let result: unknown;
+  void rig.channel.send(part(chat, "three"), never, begin).then((settled) => {
+    result = settled;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(seen).toEqual([0]);
+  await rig.until(() => result);
+  expect(seen).toEqual([0, 3]);
+});
+
+test("a part that the host does not let go is not sent (G4)", async () => {
+  const { telegram, rig, chat } = await withPeople();
+  const refuse = () => Promise.reject(new Error("disk full"));
+  const result = await rig.channel.send(part(chat, "one"), never, refuse);
+  expect(result).toMatchObject({ kind: "later", wholeAccount: false, reason: "it was not to be sent any more" });
+  expect(telegram.calls).toEqual([]);
+});
+
 test("a send that is told to stop before its turn was not sent; one in flight is ambiguous", async () => {
   const { telegram, rig, chat } = await withPeople();
   expect(await rig.channel.send(part(chat, "hi"), AbortSignal.abort())).toMatchObject({ kind: "later" });

@@ -24,21 +24,54 @@ interface Place {
   readonly address: string;
 }
 
-/** Repeats with the same key until the host has said 202 or 200. */
+/** Repeats with the same key until the host has said 202; answers with the command, or undefined when it was stopped. */
 async function sendUntilAccepted(
   address: string,
   body: { text: string; key: string; chat: string },
   stopped: () => boolean,
-): Promise<void> {
+): Promise<number | undefined> {
   while (!stopped()) {
     try {
       const answer = await callApi(address, "send", body);
-      if (answer.status === 202) return;
+      if (answer.status === 202) return answer.body.command as number;
     } catch {
       // The host is down: the same key again.
     }
     await delay(RETRY_MS);
   }
+  return undefined;
+}
+
+/** Somebody who does one thing after another, through all the host's deaths. */
+export interface Person {
+  /** Sends with the text as its key until the host has accepted it; answers with the command. */
+  send(chat: string, text: string): Promise<number>;
+  /** Resolves when the command has ended. */
+  ended(command: number): Promise<void>;
+  /** Resolves when `look` answers true; what it throws is no answer. */
+  until(look: () => boolean | Promise<boolean>): Promise<void>;
+}
+
+/** What the person waits for rejects when `signal` is aborted. */
+export function makePerson(address: string, signal: AbortSignal): Person {
+  const until: Person["until"] = async (look) => {
+    while (
+      !(await Promise.resolve()
+        .then(look)
+        .catch(() => false))
+    )
+      await delay(RETRY_MS / 4, undefined, { signal });
+  };
+  return {
+    until,
+    async send(chat, text) {
+      const command = await sendUntilAccepted(address, { text, key: text, chat }, () => signal.aborted);
+      if (command === undefined) throw new Error(`"${text}" was never accepted`);
+      return command;
+    },
+    ended: (command) =>
+      until(async () => (await callApi(address, "wait", { command, timeoutMs: 5_000 })).body.final === true),
+  };
 }
 
 export function webClient({ address }: Place, chat: string): Client {

@@ -2,6 +2,7 @@
 // parts in order, the database whole.
 import { setTimeout as delay } from "node:timers/promises";
 import Database from "better-sqlite3";
+import { checkRequests, checkRows, checkShown, type Sent } from "./crash-checks.ts";
 import { apiClient, type Client, terminalClient, webClient } from "./crash-clients.ts";
 import { type EchoModel, startEchoModel } from "./echo-model.ts";
 import { type HostProcess, settingsFor, startHostProcess, writeSettings } from "./host.ts";
@@ -90,11 +91,6 @@ function loseNewest(home: string): void {
   db.close();
 }
 
-interface Sent {
-  readonly text: string;
-  readonly client: Client;
-}
-
 function startLoad(clients: readonly Client[], random: Seeded) {
   const sent: Sent[] = [];
   let stopped = false;
@@ -137,114 +133,6 @@ async function settleAndCheck(
   await Promise.all(clients.map((client) => client.settled(SETTLE_MS)));
   await host.stop();
   return [...checkShown(sent), ...checkRows(home, sent), ...checkRequests(model)];
-}
-
-/** What people saw: each answer once, in the order of the messages of its chat. */
-function checkShown(sent: readonly Sent[]): string[] {
-  const wrong: string[] = [];
-  for (const client of new Set(sent.map((one) => one.client))) {
-    const expected = sent.filter((one) => one.client === client).map((one) => one.text);
-    const answered = client.shown.map((text) => text.slice(text.indexOf("echo: ") + "echo: ".length).trim());
-    for (const text of expected) {
-      const times = answered.filter((one) => one === text).length;
-      if (times !== 1) wrong.push(`${client.door}: "${text}" was answered ${times} times`);
-    }
-    const order = answered.filter((text) => expected.includes(text));
-    // API requests are open side by side, so their responses may overtake each other; their turns may not (checkRows).
-    if (client.door !== "api" && order.join("|") !== expected.filter((text) => order.includes(text)).join("|")) {
-      wrong.push(`${client.door}: answers came out of order: ${order.join(" | ")}`);
-    }
-  }
-  return wrong;
-}
-
-/** What the database holds, read after the host has stopped. */
-function checkRows(home: string, sent: readonly Sent[]): string[] {
-  const wrong: string[] = [];
-  const db = new Database(`${home}/laneway.db`, { readonly: true });
-  try {
-    const integrity = db.pragma("integrity_check", { simple: true });
-    if (integrity !== "ok") wrong.push(`integrity: ${String(integrity)}`);
-    const commands = db.prepare("select id, state, text from commands where kind = 'message' order by id").all() as {
-      id: number;
-      state: string;
-      text: string;
-    }[];
-    for (const { id, state, text } of commands)
-      if (state !== "done") wrong.push(`command ${id} ("${text}") is ${state}`);
-    for (const { text } of sent) {
-      const rows = commands.filter((command) => command.text === text).length;
-      if (rows !== 1) wrong.push(`"${text}" has ${rows} commands`);
-    }
-    const doubled = db
-      .prepare("select command, count(*) as n from outbox where command is not null group by command having n <> 1")
-      .all();
-    if (doubled.length > 0) wrong.push(`commands with other than one part: ${JSON.stringify(doubled)}`);
-    const users = db.prepare("select session, command from messages where role = 'user' order by id").all() as {
-      session: string;
-      command: number;
-    }[];
-    for (const session of new Set(users.map((row) => row.session))) {
-      const order = users.filter((row) => row.session === session).map((row) => row.command);
-      if (order.some((id, i) => id <= (order[i - 1] ?? 0)))
-        wrong.push(`transcript of ${session} is out of order: ${order.join(" ")}`);
-    }
-  } finally {
-    db.close();
-  }
-  return wrong;
-}
-
-/** What the model saw: no request holds a message twice. */
-function checkRequests(model: EchoModel): string[] {
-  const wrong: string[] = [];
-  for (const messages of model.requests) {
-    const users = messages.filter((message) => message.role === "user").map((message) => message.content);
-    if (new Set(users).size !== users.length) wrong.push(`a request held a message twice: ${users.join(" | ")}`);
-  }
-  return wrong;
-}
-
-export interface PointReport {
-  readonly point: string;
-  /** Whether the host reached the point and died there. */
-  readonly died: boolean;
-  readonly violations: readonly string[];
-}
-
-/** One named point: the host kills itself there, the next host must make it good (R2). */
-export async function crashAtPoint(options: { home: string; point: string; seed: number }): Promise<PointReport> {
-  const random = seeded(options.seed);
-  const model = await startEchoModel(() => random.between(1, 10));
-  const port = await prepare(options.home, model);
-  const address = `http://127.0.0.1:${port}`;
-  const clients = [
-    webClient({ home: options.home, address }, "web"),
-    apiClient({ home: options.home, address }, "api"),
-  ];
-  const first = startHostProcess(options.home, { LANEWAY_CRASH_AT: options.point }).catch(() => undefined);
-  const sent: Sent[] = [];
-  try {
-    // Not awaited: at some points the host dies before it can accept.
-    for (const client of clients) void sendAll(client, sent);
-    const host = await first;
-    const died = host === undefined || (await diedWithin(host, 8_000));
-    if (host !== undefined && !died) await host.stop();
-    return { point: options.point, died, violations: await settleAndCheck(options.home, clients, sent, model) };
-  } finally {
-    await Promise.all(clients.map((client) => client.stop()));
-    await model.stop();
-  }
-}
-
-async function sendAll(client: Client, sent: Sent[]): Promise<void> {
-  const texts = ["one", "two [tool]", "three"].map((text) => `${client.door} ${text} end`);
-  sent.push(...texts.map((text) => ({ text, client })));
-  for (const text of texts) await client.send(text);
-}
-
-async function diedWithin(host: HostProcess, ms: number): Promise<boolean> {
-  return (await Promise.race([host.ended, delay(ms, undefined)])) !== undefined;
 }
 
 export interface PoisonReport {

@@ -1,5 +1,6 @@
 // Owns: a model endpoint for crash runs: it answers `echo: <last message>` in a few pieces, calls a tool when asked to, and
 // keeps every request, so that a run can be checked from the model's side.
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
@@ -18,6 +19,8 @@ export interface EchoModel {
   active(): number;
   /** Called with the last user text of each request before it is answered. */
   onAsk: (text: string) => void;
+  /** Whether an answer to this user text is begun and never told; tool calls are made all the same. */
+  isHeld: (text: string) => boolean;
   stop(): Promise<void>;
 }
 
@@ -48,6 +51,9 @@ export async function startEchoModel(pieceMs: () => number): Promise<EchoModel> 
         };
         send({ role: "assistant", tool_calls: [call] });
         send({}, "tool_calls");
+      } else if (model.isHeld(asked)) {
+        await once(response, "close");
+        return;
       } else {
         for (const piece of ["echo", ": ", asked]) {
           send({ content: piece });
@@ -67,6 +73,7 @@ export async function startEchoModel(pieceMs: () => number): Promise<EchoModel> 
     requests,
     active: () => active,
     onAsk: () => {},
+    isHeld: () => false,
     stop: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

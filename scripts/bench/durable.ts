@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Database from "better-sqlite3";
-import { addPart } from "../../src/agents/delivery.ts";
+import { type Delivery, makeDelivery } from "../../src/agents/delivery.ts";
 import { makeAccept } from "../../src/gateway/accept.ts";
 import { systemClock } from "../../src/kernel/clock.ts";
 import { noCrashPoint } from "../../src/kernel/crashpoint.ts";
@@ -96,7 +96,8 @@ async function openHost(folder: string) {
     throw error;
   };
   const store = makeStore({ opened, clock, log: silentLog, events, crashPoint: noCrashPoint, onFatal: fail });
-  const runner = instantRunner(store);
+  const delivery = makeDelivery({ clock, render: () => undefined, ownerRoutes: [], send: () => {} });
+  const runner = instantRunner(store, delivery);
   const many = 1_000;
   const lanes = {
     main: many,
@@ -121,7 +122,13 @@ async function openHost(folder: string) {
   });
   await queue.start();
   const describe = () => ({ version: "bench", upMs: 0, backends: [] });
-  const accept = makeAccept({ store, queue, clock, events, chatCommands: { queue, clock, describe } });
+  const accept = makeAccept({
+    store,
+    queue,
+    clock,
+    events,
+    chatCommands: { queue, clock, describe, delivery, backends: [] },
+  });
   const waiters = new Map<CommandId, () => void>();
   events.on((event) => {
     if (event.type === "command" && event.state === "done") waiters.get(event.id)?.();
@@ -164,7 +171,7 @@ async function openHost(folder: string) {
 }
 
 /** Work that takes no time: what is left is the host's own cost. Journal, transcript and outbox are the real ones. */
-function instantRunner(store: ReturnType<typeof makeStore>): Runner {
+function instantRunner(store: ReturnType<typeof makeStore>, delivery: Delivery): Runner {
   const clock = systemClock();
   return {
     begin: (tx, command) => tx.steps.intend(command.id, modelIntent(1), clock.now()),
@@ -182,7 +189,7 @@ function instantRunner(store: ReturnType<typeof makeStore>): Runner {
             result: { inputTokens: 1, outputTokens: 1 },
             rows,
           });
-          addPart(tx, command, clock, { class: "answer", text: ANSWER });
+          delivery.answer(tx, command, { class: "answer", text: ANSWER });
         },
       };
     },

@@ -10,7 +10,7 @@ import type { CommandEnd, Runner } from "../queue/runner.ts";
 import { type Command, chatKey, type StepKind } from "../store/commands.ts";
 import type { Step } from "../store/steps.ts";
 import type { Store, Tx } from "../store/store.ts";
-import type { Backend, ModelMessage, ToolSpec } from "../turns/backends/port.ts";
+import type { Backend, ModelMessage, ReadImage, ToolSpec } from "../turns/backends/port.ts";
 import { type Journal, makeJournal } from "../turns/journal.ts";
 import type { TurnLimits } from "../turns/limits.ts";
 import type { Tool } from "../turns/tools/port.ts";
@@ -25,7 +25,8 @@ import {
 } from "../turns/transcript.ts";
 import { modelIntent, runTurn, type TurnDeps, type TurnEnd, type TurnInput, toolIntent } from "../turns/turn.ts";
 import { type Completion, completion } from "./completion.ts";
-import { addNotice, addPart, OWNER_ROUTE } from "./delivery.ts";
+import type { Delivery, Placed } from "./delivery.ts";
+import { type Media, messageExtraOf, type ReadMedia, shownText, unreadMedia } from "./message.ts";
 import { systemPrompt } from "./prompt.ts";
 import { viewOf } from "./session.ts";
 
@@ -47,6 +48,9 @@ export interface AssistantDeps {
   readonly log: Log;
   readonly events: Events;
   readonly agent: (command: Command) => AgentView;
+  readonly delivery: Delivery;
+  readonly readMedia: ReadMedia;
+  readonly readImage: ReadImage;
   readonly onProgress: (id: CommandId, kind: StepKind) => void;
   readonly jitter: () => number;
 }
@@ -57,7 +61,7 @@ export function makeAssistant(deps: AssistantDeps): Runner {
     run: (command, signal) => run(command, deps, signal),
     crashed: (command, thrown) => crashed(command, thrown, deps),
     cancelled: (tx, command) => keepStopped(tx, command, deps.clock.now()),
-    gaveUp: (tx, command, outcome) => tellGivenUp(tx, command, outcome, deps.clock),
+    gaveUp: (tx, command, outcome) => tellGivenUp(tx, command, outcome, deps.delivery),
   };
 }
 
@@ -88,8 +92,8 @@ function begin(tx: Tx, command: Command, now: number): void {
 }
 
 async function run(command: Command, deps: AssistantDeps, signal: AbortSignal): Promise<CommandEnd> {
-  const agent = deps.agent(command);
-  const input = inputOf(command, agent, deps.store);
+  const agent = chosenFirst(deps.agent(command), deps.store.read.sessions.get(command.session)?.backend);
+  const input = inputOf(command, agent, deps.store, await mediaOf(command, deps, signal));
   const journal = makeJournal({
     store: deps.store,
     clock: deps.clock,
@@ -99,7 +103,15 @@ async function run(command: Command, deps: AssistantDeps, signal: AbortSignal): 
     onProgress: (kind) => deps.onProgress(command.id, kind),
   });
   const end = await runTurn(input, turnDeps(command, agent, journal, deps), signal);
-  return endOf(command, end, journal, deps.clock);
+  return endOf(command, end, journal, deps);
+}
+
+/** The backend that /model chose goes first; the others follow when it fails. One that is gone chooses nothing. */
+function chosenFirst(agent: AgentView, chosen: string | undefined): AgentView {
+  if (chosen === undefined) return agent;
+  const isChosen = (backend: Backend) => backend.name === chosen;
+  const backends = [...agent.backends.filter(isChosen), ...agent.backends.filter((backend) => !isChosen(backend))];
+  return { ...agent, backends };
 }
 
 function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: AssistantDeps): TurnDeps {
@@ -108,6 +120,7 @@ function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: As
   const chat = chatKey(command.route);
   return {
     ...agent,
+    readImage: deps.readImage,
     journal,
     clock,
     jitter,
@@ -121,7 +134,17 @@ function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: As
   };
 }
 
-function inputOf(command: Command, agent: AgentView, store: Store): TurnInput {
+/** Only for a message that is not in the transcript yet. */
+async function mediaOf(command: Command, { store, readMedia }: AssistantDeps, signal: AbortSignal): Promise<Media> {
+  const extra = messageExtraOf(command);
+  if (extra === undefined || extra.attachments.length === 0) return NO_MEDIA;
+  if (store.read.messages.ofCommand(command.id).length > 0) return NO_MEDIA;
+  return readMedia(command, extra, signal);
+}
+
+const NO_MEDIA: Media = { lines: [], images: [] };
+
+function inputOf(command: Command, agent: AgentView, store: Store, media: Media): TurnInput {
   const steps = store.read.steps.ofCommand(command.id);
   const base = { firstStep: steps.at(-1)?.n ?? 1, callsDone: modelCallsDone(steps) };
   const system: ModelMessage = { role: "system", text: systemPrompt(agent.systemPrompt) };
@@ -131,7 +154,7 @@ function inputOf(command: Command, agent: AgentView, store: Store): TurnInput {
   }
   const { earlier, own } = viewOf(store.read, command.session, command.id, agent.contextTokens);
   const extra = extraOf(command);
-  const unwritten = own.length === 0 ? rowsOf(command, extra) : [];
+  const unwritten = own.length === 0 ? rowsOf(command, extra, media) : [];
   const pending = callsWithoutResult(own);
   const theirs = (extra?.messages ?? []).filter((message) => message.role === "system");
   const messages = [system, ...theirs, ...messagesOf([...earlier, ...own, ...unwritten])];
@@ -142,9 +165,10 @@ function inputOf(command: Command, agent: AgentView, store: Store): TurnInput {
 }
 
 /** What a command adds to the transcript: results of tools that a client ran, and the person's message. */
-function rowsOf(command: Command, extra: Completion | undefined): NewRow[] {
+function rowsOf(command: Command, extra: Completion | undefined, media: Media): NewRow[] {
   const results = (extra?.messages ?? []).flatMap((message) => (message.role === "tool" ? [toolRow(message)] : []));
-  return command.text === "" ? results : [...results, userRow(command.text)];
+  const text = shownText(command.text, messageExtraOf(command), media);
+  return text === "" && media.images.length === 0 ? results : [...results, userRow(text, media.images)];
 }
 
 function extraOf(command: Command): Completion | undefined {
@@ -159,7 +183,7 @@ function modelCallsDone(steps: readonly Step[]): number {
   return steps.filter((step) => step.kind === "model" && step.state === "done").length;
 }
 
-function endOf(command: Command, end: TurnEnd, journal: Journal, clock: Clock): CommandEnd {
+function endOf(command: Command, end: TurnEnd, journal: Journal, deps: AssistantDeps): CommandEnd {
   switch (end.kind) {
     case "stopped":
     case "fenced":
@@ -168,16 +192,16 @@ function endOf(command: Command, end: TurnEnd, journal: Journal, clock: Clock): 
     case "answer": {
       const text = end.cut ? `${end.text}\n\n(Cut off at the length limit of the model.)` : end.text;
       const extra = JSON.stringify({ finish: end.cut ? "length" : "stop", usage: end.last.result });
-      return finished("answered", (tx) => {
+      return told("done", { reason: "answered" }, deps.delivery, (tx) => {
         journal.writeEnd(tx, end.last);
-        addPart(tx, command, clock, { class: "answer", text, extra });
+        return answerPart(tx, command, { class: "answer", text, extra }, deps.delivery);
       });
     }
     case "tool-calls": {
       const extra = JSON.stringify({ finish: "tool_calls", usage: end.last.result, calls: end.calls });
-      return finished("tool-calls", (tx) => {
+      return told("done", { reason: "tool-calls" }, deps.delivery, (tx) => {
         journal.writeEnd(tx, end.last);
-        addPart(tx, command, clock, { class: "answer", text: end.text, extra });
+        return answerPart(tx, command, { class: "answer", text: end.text, extra }, deps.delivery);
       });
     }
     case "failed": {
@@ -185,36 +209,54 @@ function endOf(command: Command, end: TurnEnd, journal: Journal, clock: Clock): 
         reason: end.failures.length === 0 ? "limit" : "backends-failed",
         message: end.message,
       };
-      return failedEnd(command, outcome, end.partial, clock);
+      return failedEnd(command, outcome, end.partial, deps);
     }
   }
 }
 
-function finished(reason: Outcome["reason"], write: (tx: Tx) => void): CommandEnd {
-  return { state: "done", outcome: { reason }, write };
-}
-
-/** The person is told, what was streamed is kept and marked, and the transcript says that this message has no answer. */
-function failedEnd(command: Command, outcome: Outcome, partial: string, clock: Clock): CommandEnd {
-  const message = outcome.message ?? "The message could not be answered.";
-  const text = partial.trim() === "" ? message : `${partial}\n\n(Incomplete. ${message})`;
+/** An end whose person is told in the same transaction; what a push channel is to send is handed over after the commit. */
+function told(
+  state: "done" | "failed",
+  outcome: Outcome,
+  delivery: Delivery,
+  write: (tx: Tx) => Placed,
+): Extract<CommandEnd, { state: "done" | "failed" }> {
+  let placed: Placed | undefined;
   return {
-    state: "failed",
-    outcome,
+    ...{ state, outcome },
     write: (tx) => {
-      leaveNote(tx, command, `No answer: ${message}`, clock.now());
-      addPart(tx, command, clock, { class: "failure", text });
+      placed = write(tx);
+    },
+    after: () => {
+      if (placed !== undefined) delivery.send(placed);
     },
   };
 }
 
-function crashed(command: Command, thrown: unknown, deps: AssistantDeps): CommandEnd {
+function answerPart(tx: Tx, command: Command, part: Parameters<Delivery["answer"]>[2], delivery: Delivery): Placed {
+  return delivery.answer(tx, command, { ...part, replyTo: messageExtraOf(command)?.refs[0] });
+}
+
+/** The person is told, what was streamed is kept and marked, and the transcript says that this message has no answer. */
+function failedEnd(
+  command: Command,
+  outcome: Outcome,
+  partial: string,
+  { delivery, clock }: AssistantDeps,
+): CommandEnd {
+  const message = outcome.message ?? "The message could not be answered.";
+  const text = partial.trim() === "" ? message : `${partial}\n\n(Incomplete. ${message})`;
+  return told("failed", outcome, delivery, (tx) => {
+    leaveNote(tx, command, `No answer: ${message}`, clock.now());
+    return answerPart(tx, command, { class: "failure", text }, delivery);
+  });
+}
+
+function crashed(command: Command, thrown: unknown, { delivery }: AssistantDeps): CommandEnd {
   const outcome: Outcome = { reason: "internal", message: `Laneway failed on this message: ${messageOf(thrown)}` };
-  return {
-    state: "failed",
-    outcome,
-    write: (tx) => addPart(tx, command, deps.clock, { class: "failure", text: outcome.message ?? "" }),
-  };
+  return told("failed", outcome, delivery, (tx) =>
+    answerPart(tx, command, { class: "failure", text: outcome.message ?? "" }, delivery),
+  );
 }
 
 /** A stopped turn stays in the transcript, so that the next one knows of it. A message that was never started leaves nothing. */
@@ -227,20 +269,17 @@ function keepStopped(tx: Tx, command: Command, now: number): void {
 function leaveNote(tx: Tx, command: Command, note: string, now: number): void {
   if (command.kind !== "message") return;
   const rows = tx.messages.ofCommand(command.id);
-  const added = rows.length === 0 ? rowsOf(command, extraOf(command)) : [];
+  const added = rows.length === 0 ? rowsOf(command, extraOf(command), unreadMedia(messageExtraOf(command))) : [];
   for (const [i, row] of [...added, noteRow(note)].entries()) {
     tx.messages.append(tx.nextSeq(), command.session, command.id, { ...row, n: rows.length + i }, now);
   }
 }
 
-function tellGivenUp(tx: Tx, command: Command, outcome: Outcome, clock: Clock): void {
+/** At boot, before anything is sent: what stands in the outbox then goes out by itself. */
+function tellGivenUp(tx: Tx, command: Command, outcome: Outcome, delivery: Delivery): void {
   const message = outcome.message ?? outcome.reason;
-  addPart(tx, command, clock, { class: "failure", text: message });
-  if (chatKey(command.route) === chatKey(OWNER_ROUTE)) return;
-  addNotice(
-    tx,
-    OWNER_ROUTE,
-    clock,
-    `A message from ${command.route.channel} was given up (command ${command.id}). ${message}`,
-  );
+  answerPart(tx, command, { class: "failure", text: message }, delivery);
+  if (delivery.isOwners(command.route)) return;
+  const { channel } = command.route;
+  delivery.tellOwner(tx, `A message from ${channel} was given up (command ${command.id}). ${message}`);
 }

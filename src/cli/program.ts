@@ -114,6 +114,7 @@ function addWork(program: Command, shell: Shell, run: Run): void {
   addQueue(program, shell, run);
   addOutbox(program, shell, run);
   addSessions(program, shell, run);
+  addPairing(program, shell, run);
 }
 
 function addQueue(program: Command, shell: Shell, run: Run): void {
@@ -190,6 +191,28 @@ function addSessions(program: Command, shell: Shell, run: Run): void {
     .argument("<key>", "key of the session: the first column of `laneway sessions list`")
     .addOption(jsonLines())
     .action(async (key, options) => run((await import("./sessions.ts")).sessionsExport(shell, key, options)));
+}
+
+function addPairing(program: Command, shell: Shell, run: Run): void {
+  const pairing = program.command("pairing").description("strangers who asked to be let in");
+  pairing
+    .command("list")
+    .description("who asked, and what was decided")
+    .addOption(rowLimit())
+    .addOption(jsonLines())
+    .action(async (options) => run((await import("./pairing.ts")).pairingList(shell, options)));
+  pairing
+    .command("approve")
+    .description("let the sender in to whom this code was shown")
+    .argument("<code>", "the code that the sender tells you")
+    .addOption(jsonObject())
+    .action(async (code, options) => run((await import("./pairing.ts")).pairingApprove(shell, code, options)));
+  pairing
+    .command("deny")
+    .description("shut a sender out")
+    .argument("<id>", "first column of `laneway pairing list`")
+    .addOption(jsonObject())
+    .action(async (id, options) => run((await import("./pairing.ts")).pairingDeny(shell, id, options)));
 }
 
 function addConfig(program: Command, shell: Shell, run: Run): void {

@@ -139,7 +139,7 @@ function settingsLines({ loaded }: Told): string[] {
 function backendLines({ detection }: Told): string[] {
   if (detection === undefined) return [];
   const { taken, seen } = detection;
-  const model = taken.settings.kind === "openai" ? ` (model ${taken.settings.model})` : "";
+  const model = taken.settings.kind !== "offline" ? ` (model ${taken.settings.model})` : "";
   return [
     `Backend: ${taken.name}${model}, because ${taken.why}.`,
     ...seen.map((line) => `Also seen, not used: ${line}.`),

@@ -4,18 +4,20 @@ import { ask } from "./host/ask.ts";
 import { status as reply, type Status } from "./host/replies.ts";
 import { LANE_COLUMNS } from "./lanes.ts";
 import { jsonLine } from "./print/json.ts";
+import { readersNow } from "./print/listing.ts";
 import { paint, paintOfState } from "./print/paint.ts";
 import { type Column, facts, table } from "./print/table.ts";
-import { lengthText } from "./print/words.ts";
+import { instantText, lengthText } from "./print/words.ts";
 import type { JsonOption, Output, Shell } from "./shell.ts";
 
 export async function status(shell: Shell, { json }: JsonOption): Promise<ExitCode> {
   const found = await ask(shell, "status", {}, reply);
-  await shell.out.write(json ? jsonLine(found) : statusText(found, shell.out));
+  await shell.out.write(json ? jsonLine(found) : statusText(found, shell));
   return EXIT.ok;
 }
 
-function statusText(found: Status, out: Output): string {
+function statusText(found: Status, shell: Shell): string {
+  const { out } = shell;
   const { version, generation, pid, uptimeMs, settings, counts } = found;
   const head = facts(out, [
     ["Laneway", version],
@@ -33,7 +35,7 @@ function statusText(found: Status, out: Output): string {
       LANE_COLUMNS,
       found.lanes.filter(({ size, running, queued }) => size + running + queued > 0),
     ),
-    table(out, CHANNEL_COLUMNS, found.channels),
+    table(out, channelColumns(readersNow(shell)), found.channels),
     table(out, BACKEND_COLUMNS, found.backends),
   ];
   return blocks.filter((block) => block !== "").join("\n");
@@ -51,10 +53,15 @@ function warnings({ settings, store }: Status, out: Output): string {
   return lines.map((line) => `${paint(out, "red", line)}\n`).join("");
 }
 
-const CHANNEL_COLUMNS: readonly Column<Status["channels"][number]>[] = [
-  { title: "CHANNEL", cell: ({ name }) => name },
-  { title: "STATE", cell: ({ state }) => state, paint: ({ state }) => paintOfState(state) },
-];
+function channelColumns(nowMs: number | undefined): Column<Status["channels"][number]>[] {
+  return [
+    { title: "CHANNEL", cell: ({ name }) => name },
+    { title: "STATE", cell: ({ state }) => state, paint: ({ state }) => paintOfState(state) },
+    { title: "SINCE", cell: ({ since }) => instantText(since, nowMs) },
+    { title: "LAST EVENT", cell: ({ lastEventAt }) => instantText(lastEventAt, nowMs) },
+    { title: "REASON", cell: ({ reason }) => reason },
+  ];
+}
 
 const BACKEND_COLUMNS: readonly Column<Status["backends"][number]>[] = [
   { title: "BACKEND", cell: ({ name }) => name },

@@ -28,6 +28,7 @@ export interface Inbound {
   readonly extra?: string | undefined;
   /** A stateless request brings a session of its own; otherwise the route decides. */
   readonly session?: SessionKey | undefined;
+  readonly notBefore?: number | undefined;
 }
 
 export interface Accepted {
@@ -39,7 +40,7 @@ export interface Accepted {
 /** Rejects with QueueFull at a cap, InvalidInput for an unusable text or a key that had another body, StoreUnavailable while the disk is full. */
 export type Accept = (inbound: Inbound) => Promise<Accepted>;
 
-interface AcceptDeps {
+export interface AcceptDeps {
   readonly store: Store;
   readonly queue: Queue;
   readonly clock: Clock;
@@ -58,7 +59,13 @@ export function makeAccept(deps: AcceptDeps): Accept {
     if (earlier !== undefined) return earlier;
     checkText(inbound);
     const chatCommand = inbound.kind === "message" ? parseChatCommand(inbound.text) : undefined;
-    if (chatCommand !== undefined) return acceptChatCommand(inbound, chatCommand, deps);
+    if (chatCommand !== undefined) {
+      const { accepted, after } = await store.write("accept-control", (tx) =>
+        insertChatCommand(tx, inbound, chatCommand, deps),
+      );
+      after();
+      return accepted;
+    }
     const session = inbound.session ?? sessionKey(inbound.agent, inbound.route);
     const release = queue.reserve(session);
     try {
@@ -92,7 +99,8 @@ function checkText({ text, extra }: Inbound): void {
  */
 function earlierOf({ inbox }: Pick<Reads, "inbox">, { event, rawHash }: Inbound): Accepted | undefined {
   const command = inbox.find(event);
-  if (command === undefined) return undefined;
+  // A message of page, terminal or API always makes a command.
+  if (command === undefined || command === null) return undefined;
   if (!inbox.hasBody(event, rawHash)) {
     throw new KeyReused(`the key of this message was used for another one (command ${command})`, {
       hint: "Nothing was accepted. A new message needs a new key; a repeat must have the same body.",
@@ -110,45 +118,50 @@ interface Inserted extends Accepted {
   readonly made?: QueuedCommand;
 }
 
-function insert(
+/** Inside a write: inbox row and command, once for each event. */
+export function insert(
   tx: Tx,
   inbound: Inbound,
   session: SessionKey,
   kind: NewCommand["kind"],
-  { queue, clock }: AcceptDeps,
+  { queue, clock }: Pick<AcceptDeps, "queue" | "clock">,
 ): Inserted {
   const earlier = earlierOf(tx, inbound);
   if (earlier !== undefined) return earlier;
   const now = clock.now();
   if (kind !== "completion") tx.sessions.ensure(session, inbound.agent, inbound.route, now);
-  const { route, sender, actor, role, source, text, extra } = inbound;
+  const { route, sender, actor, role, source, text, extra, notBefore = 0 } = inbound;
   const made = queue.insert(tx, {
     lane: "main",
     priority: source === "chat" ? FOREGROUND : 0,
-    ...{ session, route, sender, actor, role, source, kind, text, extra },
+    ...{ session, route, sender, actor, role, source, kind, text, extra, notBefore },
     acceptedAt: now,
   });
   tx.inbox.insert(inbound.event, inbound.rawHash, made.id, now);
   return { command: made.id, duplicate: false, made };
 }
 
-/** A chat command takes effect in its accept transaction, so that `/stop` waits for nothing (G18). */
-async function acceptChatCommand(inbound: Inbound, chatCommand: ChatCommand, deps: AcceptDeps): Promise<Accepted> {
+/**
+ * Inside a write: a chat command takes effect in its accept transaction, so that `/stop` waits for nothing (G18). `after` is
+ * for memory, once it has committed.
+ */
+export function insertChatCommand(
+  tx: Tx,
+  inbound: Inbound,
+  chatCommand: ChatCommand,
+  deps: AcceptDeps,
+): { accepted: Accepted; after: () => void } {
   const session = sessionKey(inbound.agent, inbound.route);
-  const { accepted, after } = await deps.store.write("accept-control", (tx) => {
-    const { made: _, ...made } = insert(tx, inbound, session, "control", deps);
-    if (made.duplicate) return { accepted: made, after: () => {} };
-    const { role, actor, route } = inbound;
-    const effect = runChatCommand(
-      tx,
-      chatCommand,
-      { command: made.command, session, route, role, actor },
-      deps.chatCommands,
-    );
-    return { accepted: made, after: effect };
-  });
-  after();
-  const { command } = accepted;
-  deps.events.emit({ type: "command", id: command, session, chatKey: chatKey(inbound.route), state: "done" });
-  return accepted;
+  const { made, ...accepted } = insert(tx, inbound, session, "control", deps);
+  if (made === undefined) return { accepted, after: () => {} };
+  const { role, actor, route, sender } = inbound;
+  const call = { command: made.id, session, route, role, actor, sender };
+  const effect = runChatCommand(tx, chatCommand, call, deps.chatCommands);
+  return {
+    accepted,
+    after: () => {
+      effect();
+      deps.events.emit({ type: "command", id: made.id, session, chatKey: chatKey(route), state: "done" });
+    },
+  };
 }

@@ -70,7 +70,7 @@ function lazyBackend(name: string, settings: BackendSettings): Backend {
 
 /** The product's own files are out of reach even when the workspace is the home itself (FILE-R2). */
 function makeTools(paths: HomePaths): readonly Tool[] {
-  const { db, lockDb, settings, lastGood, token, hostFile, cache, logs } = paths;
-  const denied = [db, `${db}-wal`, `${db}-shm`, lockDb, settings, lastGood, token, hostFile, cache, logs];
+  const { db, lockDb, settings, lastGood, token, hostFile, cache, logs, media } = paths;
+  const denied = [db, `${db}-wal`, `${db}-shm`, lockDb, settings, lastGood, token, hostFile, cache, logs, media];
   return [makeReadTool({ denied }), makeListTool({ denied })];
 }

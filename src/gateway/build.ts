@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import type { Server } from "node:http";
 import { makeAssistant } from "../agents/assistant.ts";
+import type { Delivery } from "../agents/delivery.ts";
 import { agentOf } from "../agents/session.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { CrashPoint } from "../kernel/crashpoint.ts";
@@ -19,13 +20,17 @@ import { makeAccept } from "./accept.ts";
 import { type Access, makeAccess } from "./access.ts";
 import { type Agents, makeAgents } from "./agents.ts";
 import { makeAssets } from "./assets.ts";
+import { type Channels, entryOf, makeChannels, webhookHosts } from "./channels.ts";
 import { checkHost } from "./checks.ts";
 import { type HostFile, readHostFile, removeHostFile, writeHostFile } from "./host-file.ts";
 import { makeServer } from "./http.ts";
 import { makeLive } from "./live.ts";
+import { makeReadImage, makeReadMedia } from "./media.ts";
 import { makeOpenAiDoor } from "./openai.ts";
 import { makeRefusalAudit } from "./refusal-audit.ts";
 import { hostStatus, readiness, type StaticFacts, watchBackends } from "./status.ts";
+import { makeTalk } from "./talk.ts";
+import { makeTranscribe } from "./transcribe.ts";
 import { startUpkeep } from "./upkeep.ts";
 import type { VerbDeps } from "./verbs.ts";
 
@@ -106,7 +111,10 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   const { settings, paths, clock, ids, log, version } = options;
   const background = makeBackground(log);
   const agents = makeAgents(settings, paths);
-  const queue = makeWorkingQueue({ ...options, store, events, background, agents });
+  const channels = await makeChannels({ ...options, background });
+  const talk = makeTalk({ channels, settings, store, clock, ids, log, events, background });
+  const { delivery } = talk;
+  const queue = makeWorkingQueue({ ...options, store, events, background, agents, channels, delivery });
   const backendState = watchBackends(events);
   const facts: StaticFacts = {
     version,
@@ -120,15 +128,17 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
     upMs: clock.mono() - startedMono,
     backends: facts.backends.map(({ name, model }) => `${name} (${model})`),
   });
-  const accept = makeAccept({ store, queue, clock, events, chatCommands: { queue, clock, describe } });
+  const chatCommands = { queue, clock, describe, delivery, backends: facts.backends };
+  const acceptDeps = { store, queue, clock, events, chatCommands };
+  const accept = makeAccept(acceptDeps);
   const live = makeLive({ store, events, queue, hello: () => ({ version, agent: "main", ...hello(facts, store) }) });
   let address = "";
   let draining = false;
   const access = makeHostAccess(options, () => Number(new URL(address).port));
   const link = () => `${address}/#${access.newCode()}`;
   const verbs: VerbDeps = {
-    ...{ store, queue, clock, events, accept, link },
-    status: () => hostStatus({ store, queue, clock, facts, backendState }),
+    ...{ store, queue, clock, ids, events, accept, link, delivery },
+    status: () => hostStatus({ store, queue, clock, facts, backendState, channels: talk.status }),
     doctor: () => checkHost({ store, paths, clock }),
   };
   const openai = makeOpenAiDoor({
@@ -147,12 +157,18 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   const server = makeServer({
     ...{ access, live, verbs, openai, audit, clock, log, started: started.promise },
     assets: makeAssets(PAGE_FOLDER),
-    readiness: () => readiness({ store, queue }, draining),
+    readiness: () => readiness({ store, queue, channels: talk.status }, draining),
+    telegramWebhook: talk.webhook,
     page: settings.channels.web.enabled,
   });
   // The port first: a start that fails at it must not have begun any work, or it would count against that work (G8).
   address = await listen(server, settings.gateway);
-  const recovered = await queue.start().catch(async (thrown: unknown) => {
+  const begin = async () => {
+    const found = await queue.start();
+    await talk.start(acceptDeps);
+    return found;
+  };
+  const recovered = await begin().catch(async (thrown: unknown) => {
     await closeServer(server);
     throw thrown;
   });
@@ -166,7 +182,9 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
     async stop(ms) {
       draining = true;
       await planStop(store, log);
+      await talk.stopReceiving();
       await queue.drain(ms);
+      await talk.stop();
       live.stop();
       stopUpkeep();
       await closeServer(server);
@@ -181,13 +199,24 @@ interface QueueParts extends HostOptions {
   readonly events: Events;
   readonly background: Background;
   readonly agents: Agents;
+  readonly channels: Channels;
+  readonly delivery: Delivery;
 }
 
-function makeWorkingQueue({ store, events, background, agents, settings, clock, ids, log }: QueueParts): Queue {
+function makeWorkingQueue(parts: QueueParts): Queue {
+  const { store, events, background, agents, channels, delivery, settings, clock, ids, log, paths } = parts;
   // The assistant tells the queue of progress, the queue gives the assistant its work: one of them comes second.
   const later: { queue?: Queue } = {};
   const runner = makeAssistant({
-    ...{ store, clock, log, events },
+    ...{ store, clock, log, events, delivery },
+    readImage: makeReadImage(paths.media),
+    readMedia: makeReadMedia({
+      folder: paths.media,
+      channel: (command) => entryOf(channels, command.route)?.channel,
+      transcribe:
+        settings.media.transcribe === undefined ? undefined : makeTranscribe(settings.media.transcribe, clock),
+      log,
+    }),
     agent: (command) => {
       const agent = agents.get(agentOf(command.session));
       if (agent === undefined) throw new ConfigError(`there is no agent ${agentOf(command.session)} any more`);
@@ -216,7 +245,8 @@ function hello(facts: StaticFacts, store: Store) {
 }
 
 function makeHostAccess({ token, settings, clock, ids }: HostOptions, port: () => number): Access {
-  const { host, allowedHosts, allowedOrigins } = settings.gateway;
+  const { host, allowedOrigins } = settings.gateway;
+  const allowedHosts = [...settings.gateway.allowedHosts, ...webhookHosts(settings)];
   const cookieKey = deriveKey(token, "cookie");
   return makeAccess({ token, cookieKey, clock, ids, ownHost: inUrl(host), allowedHosts, allowedOrigins, port });
 }

@@ -1,5 +1,8 @@
 // Owns: the one table of chat commands, the same on every channel. A command runs in the transaction that accepts it; what
 // memory must do follows after the commit.
+
+import type { Delivery } from "../agents/delivery.ts";
+import { messageExtraOf } from "../agents/message.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { CommandId, PartId, SessionKey } from "../kernel/ids.ts";
 import { OWNER } from "../queue/lane.ts";
@@ -13,6 +16,9 @@ export interface ChatCommandDeps {
   readonly clock: Clock;
   /** Lines about the host for /status. */
   readonly describe: () => { version: string; upMs: number; backends: readonly string[] };
+  readonly delivery: Delivery;
+  /** The backends that /model may choose, by name. */
+  readonly backends: readonly { readonly name: string; readonly model: string }[];
 }
 
 export interface ChatCommand {
@@ -26,6 +32,7 @@ interface Call {
   readonly route: Route;
   readonly role: Role;
   readonly actor: string;
+  readonly sender: string;
 }
 
 interface Effect {
@@ -45,6 +52,25 @@ const TABLE: Readonly<Record<string, Entry>> = {
   help: { usage: "/help", about: "show the commands", ownerOnly: false, run: () => ({ reply: helpText() }) },
   status: { usage: "/status", about: "what runs, what waits, who answers", ownerOnly: false, run: status },
   new: { usage: "/new", about: "begin a new conversation; the old one is kept", ownerOnly: false, run: startAnew },
+  queue: {
+    usage: "/queue",
+    about: "what waits in this chat and when it is its turn",
+    ownerOnly: false,
+    run: queueHere,
+  },
+  model: {
+    usage: "/model [name]",
+    about: "see or choose who answers in this conversation",
+    ownerOnly: false,
+    run: model,
+  },
+  whoami: { usage: "/whoami", about: "who you are to this host", ownerOnly: false, run: whoAmI },
+  resend: {
+    usage: "/resend N",
+    about: "send a message again that may not have arrived",
+    ownerOnly: false,
+    run: resend,
+  },
   stop: { usage: "/stop [all]", about: "stop what runs and waits here, or everywhere", ownerOnly: false, run: stop },
 };
 
@@ -62,13 +88,14 @@ export function parseChatCommand(text: string): ChatCommand | undefined {
 /** Runs it and writes its reply; answers what memory must do after the commit. */
 export function runChatCommand(tx: Tx, { name, argument }: ChatCommand, call: Call, deps: ChatCommandDeps): () => void {
   const effect = effectOf(tx, name, argument, call, deps);
-  tx.outbox.insert(
-    tx.nextSeq() as PartId,
-    { chatKey: chatKey(call.route), command: call.command, part: 0, class: "notice", text: effect.reply },
-    tx.generation,
-    deps.clock.now(),
-  );
-  return effect.after ?? (() => {});
+  const command = tx.commands.get(call.command);
+  const replyTo = command === undefined ? undefined : messageExtraOf(command)?.refs[0];
+  const about = { id: call.command, route: call.route };
+  const placed = deps.delivery.answer(tx, about, { class: "notice", text: effect.reply, replyTo });
+  return () => {
+    effect.after?.();
+    deps.delivery.send(placed);
+  };
 }
 
 function effectOf(tx: Tx, name: string, argument: string, call: Call, deps: ChatCommandDeps): Effect {
@@ -119,6 +146,73 @@ function spanText(ms: number): string {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3_600) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
+}
+
+function queueHere(tx: Tx, _argument: string, call: Call, { queue, clock }: ChatCommandDeps): Effect {
+  const here = tx.commands
+    .live(Number.MAX_SAFE_INTEGER)
+    .filter((command) => chatKey(command.route) === chatKey(call.route) && command.id !== call.command);
+  if (here.length === 0) return { reply: "Nothing runs or waits in this chat." };
+  const lines = here.map((command) => {
+    const waited = spanText(Math.max(0, clock.now() - command.acceptedAt));
+    if (command.state !== "queued") return `- ${command.id}: ${command.state}, since ${waited}`;
+    const ahead = queue.position(command.id) ?? 0;
+    return `- ${command.id}: waits for ${waited}, ${ahead === 0 ? "next in" : `${ahead} before it in`} lane ${command.lane}`;
+  });
+  return { reply: lines.join("\n") };
+}
+
+function model(tx: Tx, argument: string, call: Call, { backends }: ChatCommandDeps): Effect {
+  const chosen = tx.sessions.get(call.session)?.backend;
+  const list = backends
+    .map(({ name, model: of }) => `- \`${name}\` (${of})${name === chosen ? ", chosen here" : ""}`)
+    .join("\n");
+  if (argument === "")
+    return {
+      reply: `Backends:\n${list}\n\n\`/model NAME\` chooses one for this conversation, \`/model default\` the usual order.`,
+    };
+  if (call.role === "guest") return { reply: "Guests cannot choose the model." };
+  if (argument === "default") {
+    tx.sessions.choose(call.session, undefined);
+    return { reply: "This conversation uses the usual order of backends again." };
+  }
+  if (!backends.some(({ name }) => name === argument)) {
+    const guess = nearest(
+      argument,
+      backends.map(({ name }) => name),
+    );
+    return {
+      reply: `There is no backend ${argument}.${guess === undefined ? "" : ` Did you mean ${guess}?`}\n${list}`,
+    };
+  }
+  tx.sessions.choose(call.session, argument);
+  return {
+    reply: `${argument} answers in this conversation from the next message on; when it fails, the others follow.`,
+  };
+}
+
+function whoAmI(_tx: Tx, _argument: string, { role, sender, route, session }: Call): Effect {
+  return {
+    reply: [`You are ${sender}, as ${role}.`, `This chat is ${chatKey(route)}, session ${session}.`].join("\n"),
+  };
+}
+
+/** The owner sends any part again, others what was meant for their own chat. */
+function resend(tx: Tx, argument: string, call: Call, { delivery, clock }: ChatCommandDeps): Effect {
+  const id = Number(argument);
+  const part = Number.isSafeInteger(id) ? tx.outbox.get(id as PartId) : undefined;
+  const isTheirs = part !== undefined && (call.role === "owner" || part.chatKey === chatKey(call.route));
+  if (part === undefined || !isTheirs) return { reply: "Use `/resend N` with the number from the notice about it." };
+  tx.audit.add(
+    { actor: call.actor, action: "outbox.resend", target: argument, detail: { from: part.state } },
+    clock.now(),
+  );
+  if (!tx.outbox.resend(part.id))
+    return { reply: `Message ${part.id} is ${part.state}; there is nothing to send again.` };
+  return {
+    reply: `Message ${part.id} goes out again.`,
+    after: () => delivery.send({ chatKey: part.chatKey, parts: [part.id] }),
+  };
 }
 
 /** Stops this session's work first: its answer would belong to the conversation that was left. */

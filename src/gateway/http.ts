@@ -17,12 +17,18 @@ import type { AuditRefusal } from "./refusal-audit.ts";
 import { sseResponse } from "./sse.ts";
 import { chatName, pullChannel, pullRoute, runVerb, type VerbDeps } from "./verbs.ts";
 
-interface HttpDeps {
+export interface HttpDeps {
   readonly access: Access;
   readonly assets: Assets;
   readonly live: Live;
   readonly verbs: VerbDeps;
   readonly openai: OpenAiDoor;
+  /** A call of Telegram's for an account; undefined when it has no webhook. */
+  readonly telegramWebhook: (
+    account: string,
+    secret: string | undefined,
+    body: Uint8Array,
+  ) => Promise<{ readonly status: number }> | undefined;
   readonly readiness: () => { ready: boolean };
   /** Requests wait for it: the port is taken before the host has read its rows. */
   readonly started: Promise<void>;
@@ -97,6 +103,19 @@ function makeApp(deps: HttpDeps): Hono<Env> {
     const result = await runVerb(c.req.param("verb"), await jsonBody(c), deps.verbs, c.req.raw.signal);
     return c.json(result.body ?? {}, result.status);
   });
+
+  // Its caller shows a secret of its own, never the token (NET-R5); the channel checks it before it reads anything.
+  app.post(
+    "/channels/telegram/webhook/:account?",
+    bodyLimit({ maxSize: MAX_API_BYTES, onError: tooLarge }),
+    async (c) => {
+      const body = new Uint8Array(await c.req.arrayBuffer());
+      const secret = c.req.header("x-telegram-bot-api-secret-token");
+      const taken = await deps.telegramWebhook(c.req.param("account") ?? "default", secret, body);
+      if (taken === undefined) return c.notFound();
+      return new Response(null, { status: taken.status });
+    },
+  );
 
   app.use("/v1/*", async (c, next) => {
     const refused = access.authenticate(c.get("asked"), false);

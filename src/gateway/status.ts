@@ -1,8 +1,10 @@
 // Owns: what the host says about itself, to its owner and to supervisors.
+
 import type { Clock } from "../kernel/clock.ts";
 import type { Events } from "../kernel/events.ts";
 import type { Queue } from "../queue/queue.ts";
 import type { Store } from "../store/store.ts";
+import type { ChannelStatus } from "./channels.ts";
 
 export interface StaticFacts {
   readonly version: string;
@@ -35,9 +37,10 @@ interface StatusDeps {
   readonly queue: Queue;
   readonly clock: Clock;
   readonly facts: StaticFacts;
+  readonly channels: () => readonly ChannelStatus[];
 }
 
-export function hostStatus({ store, queue, clock, facts, backendState }: StatusDeps) {
+export function hostStatus({ store, queue, clock, facts, backendState, channels }: StatusDeps) {
   const lanes = queue.lanes();
   return {
     version: facts.version,
@@ -47,7 +50,7 @@ export function hostStatus({ store, queue, clock, facts, backendState }: StatusD
     uptimeMs: Math.round(clock.mono() - facts.startedMono),
     settings: facts.settings,
     lanes,
-    channels: facts.channels.map((name) => ({ name, state: "up" })),
+    channels: [...facts.channels.map((name): ChannelStatus => ({ name, state: "up" })), ...channels()],
     backends: facts.backends.map((backend) => ({ ...backend, ...backendState(backend.name) })),
     store: { paused: store.paused() },
     counts: {
@@ -61,8 +64,18 @@ export function hostStatus({ store, queue, clock, facts, backendState }: StatusD
 export type HostStatus = ReturnType<typeof hostStatus>;
 
 /** Ready: it takes messages and works them off. Not merely an open port (G16). Says nothing that a stranger may not know. */
-export function readiness({ store, queue }: { store: Store; queue: Queue }, draining: boolean) {
+export function readiness(
+  { store, queue, channels }: { store: Store; queue: Queue; channels: () => readonly ChannelStatus[] },
+  draining: boolean,
+) {
   const oldest = queue.lanes().map((lane) => lane.oldestWaitMs ?? 0);
   const ready = !draining && !store.paused();
-  return { ready, draining, storePaused: store.paused(), oldestWaitMs: Math.max(0, ...oldest) };
+  const stalled = channels().flatMap(({ name, state }) => (state === "retrying" || state === "stopped" ? [name] : []));
+  return {
+    ready,
+    draining,
+    storePaused: store.paused(),
+    oldestWaitMs: Math.max(0, ...oldest),
+    stalledChannels: stalled,
+  };
 }

@@ -1,19 +1,23 @@
 // Owns: the verbs of `/api`: one table of name, input and effect, for page, terminal and CLI alike. The caller is the owner.
 import { z } from "zod";
+import type { Delivery } from "../agents/delivery.ts";
 import { agentOf } from "../agents/session.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { InvalidInput, NotFound } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
-import type { CommandId, PartId, SessionKey } from "../kernel/ids.ts";
+import type { CommandId, Ids, PartId, SessionKey } from "../kernel/ids.ts";
+import { visible } from "../kernel/visible.ts";
 import { isFinal } from "../queue/command.ts";
 import { checkLane, OWNER } from "../queue/lane.ts";
 import type { Queue } from "../queue/queue.ts";
 import { type Command, chatKey, type Route } from "../store/commands.ts";
 import type { Part } from "../store/outbox.ts";
+import type { Peer } from "../store/peers.ts";
 import type { Store } from "../store/store.ts";
 import { messageOfRow } from "../turns/transcript.ts";
 import { type Accept, hashOf } from "./accept.ts";
 import { chatCommandList } from "./chat-commands.ts";
+import { approve, deny, targetOf } from "./pairing.ts";
 import type { HostStatus } from "./status.ts";
 import { history } from "./timeline.ts";
 import { whenFinal } from "./when-final.ts";
@@ -26,6 +30,8 @@ export interface VerbDeps {
   readonly accept: Accept;
   readonly status: () => HostStatus;
   readonly link: () => string;
+  readonly delivery: Delivery;
+  readonly ids: Ids;
   readonly doctor: () => Promise<{ name: string; ok: boolean; detail: string }[]>;
 }
 
@@ -101,6 +107,15 @@ const VERBS: Readonly<Record<string, Verb>> = {
   })),
   "outbox.resend": verb(z.strictObject({ id }), (input, deps) => changePart(input.id, "resend", deps)),
   "outbox.drop": verb(z.strictObject({ id }), (input, deps) => changePart(input.id, "drop", deps)),
+  "pairing.list": verb(z.strictObject({ limit }), (input, { store }) => ({
+    peers: store.read.peers.list(input.limit).map(peerRow),
+  })),
+  "pairing.approve": verb(z.strictObject({ code: z.string().min(1).max(100) }), async (input, deps) =>
+    peerRow(await approve(input.code.trim(), deps)),
+  ),
+  "pairing.deny": verb(z.strictObject({ peer: z.string().min(1).max(200) }), async (input, deps) =>
+    peerRow(await deny(input.peer.trim(), deps)),
+  ),
   "sessions.list": verb(z.strictObject({ limit }), (input, { store }) => ({
     sessions: store.read.sessions.list(input.limit).map(({ lastAt, createdAt, startsAfter: _, ...rest }) => ({
       ...rest,
@@ -240,13 +255,19 @@ function audit(
   return store.write("audit", (tx) => tx.audit.add({ actor: OWNER, action, target, detail }, clock.now()));
 }
 
+/** Without the code: it is the sender who must tell it (ID-R2). */
+function peerRow(peer: Peer) {
+  const { name, state, expiresAt } = peer;
+  return { id: targetOf(peer), name: visible(name), state, ...(state === "pending" && { expiresAt: iso(expiresAt) }) };
+}
+
 function partRow(part: Part) {
   const { id: partId, chatKey: to, command, state, attempts, createdAt, sentAt, text, reason } = part;
   const about = { id: partId, chat: to, command, class: part.class, state, attempts, reason };
   return { ...about, createdAt: iso(createdAt), sentAt: iso(sentAt), preview: text.slice(0, PREVIEW_CHARS) };
 }
 
-async function changePart(wanted: number, change: "resend" | "drop", { store, clock }: VerbDeps) {
+async function changePart(wanted: number, change: "resend" | "drop", { store, clock, delivery }: VerbDeps) {
   const partId = wanted as PartId;
   const part = store.read.outbox.get(partId);
   if (part === undefined)
@@ -260,6 +281,7 @@ async function changePart(wanted: number, change: "resend" | "drop", { store, cl
   });
   if (!changed)
     throw new InvalidInput(`part ${wanted} is ${part.state}; it cannot be ${change === "drop" ? "dropped" : "resent"}`);
+  if (change === "resend") delivery.send({ chatKey: part.chatKey, parts: [partId] });
   return { id: partId, state: store.read.outbox.get(partId)?.state };
 }
 

@@ -8,7 +8,7 @@ import type { Background, Log } from "../kernel/log.ts";
 import { type Command, chatKey, type NewCommand, type QueuedCommand, type StepKind } from "../store/commands.ts";
 import type { Store, Tx } from "../store/store.ts";
 import { isFinal, type Outcome } from "./command.ts";
-import { checkLane, type LaneSizes, laneSize, makeCapacity } from "./lane.ts";
+import { type Capacity, checkLane, type LaneSizes, laneSize, makeCapacity } from "./lane.ts";
 import { compare, orderKey } from "./order.ts";
 import { type Caps, makeReserve, type Reserve } from "./places.ts";
 import { makePump, type Pump, type Running } from "./pump.ts";
@@ -36,6 +36,8 @@ export interface Queue {
   insert(tx: Tx, command: Omit<NewCommand, "orderKey">): QueuedCommand;
   /** After that write has committed: offers the command to its lane, if it is still queued. */
   offer(command: QueuedCommand): void;
+  /** After a write that changed when it may begin; nothing if it has begun. */
+  postponed(command: { readonly id: CommandId; readonly notBefore: number }): void;
   /** Inside a write: cancels a live command with its transcript rows. False when it had ended. */
   cancelIn(tx: Tx, command: Command, outcome: Outcome): boolean;
   /** After that write has committed: takes it out of the index or stops its work. */
@@ -121,7 +123,7 @@ export function makeQueue(deps: QueueDeps): Queue {
       const { acceptedAt, priority } = command;
       const row = { ...command, orderKey: orderKey(acceptedAt, priority, deps.settings().lanes.agingMs) };
       tx.commands.insert(id, row, command.kind === "control" ? "done" : "queued");
-      return { ...row, id, notBefore: 0, open: false, strikes: 0 };
+      return { ...row, id, notBefore: command.notBefore ?? 0, open: false, strikes: 0 };
     },
     offer(command) {
       const { id, lane, session } = command;
@@ -129,6 +131,13 @@ export function makeQueue(deps: QueueDeps): Queue {
       waiting.add(waitingRow(command));
       log.info("command.accepted", { commandId: id, lane, session });
       emit(command, "queued");
+      pump.go();
+    },
+    postponed({ id, notBefore }) {
+      const entry = waiting.get(id);
+      if (entry === undefined) return;
+      waiting.remove(id);
+      waiting.add({ ...entry, notBefore });
       pump.go();
     },
     cancelIn,
@@ -144,14 +153,7 @@ export function makeQueue(deps: QueueDeps): Queue {
     },
     position: (id) => aheadOf(id, waiting),
     progressed: pump.progressed,
-    lanes: () =>
-      [...new Set([...capacity.lanes(), ...waiting.lanes()])].map((lane) => ({
-        lane,
-        size: laneSize(lane, deps.settings().lanes),
-        running: capacity.running(lane),
-        queued: waiting.countOfLane(lane),
-        oldestWaitMs: sinceOldest(waiting.oldestOfLane(lane), clock.now()),
-      })),
+    lanes: () => lanesOf(waiting, capacity, deps.settings().lanes, clock.now()),
     running: pump.running,
     size: waiting.size,
     start() {
@@ -165,6 +167,16 @@ export function makeQueue(deps: QueueDeps): Queue {
       await idleWithin(HAND_BACK_MS, pump, clock);
     },
   };
+}
+
+function lanesOf(waiting: Waiting, capacity: Capacity, sizes: LaneSizes, now: number): LaneStatus[] {
+  return [...new Set([...capacity.lanes(), ...waiting.lanes()])].map((lane) => ({
+    lane,
+    size: laneSize(lane, sizes),
+    running: capacity.running(lane),
+    queued: waiting.countOfLane(lane),
+    oldestWaitMs: sinceOldest(waiting.oldestOfLane(lane), now),
+  }));
 }
 
 function aheadOf(id: CommandId, waiting: Waiting): number | undefined {

@@ -3,9 +3,17 @@ import type { Command } from "../store/commands.ts";
 import type { Tx } from "../store/store.ts";
 import type { Outcome } from "./command.ts";
 
-/** How the work on a command ended. `write` adds transcript and outbox rows to the transaction that ends the command. */
+/**
+ * How the work on a command ended. `write` adds transcript and outbox rows to the transaction that ends the command; `after` is
+ * called once it has committed.
+ */
 export type CommandEnd =
-  | { readonly state: "done" | "failed"; readonly outcome: Outcome; readonly write: (tx: Tx) => void }
+  | {
+      readonly state: "done" | "failed";
+      readonly outcome: Outcome;
+      readonly write: (tx: Tx) => void;
+      readonly after?: () => void;
+    }
   /** Back to the queue at its old place, without penalty (drain). */
   | { readonly state: "handed-back" };
 

@@ -139,7 +139,9 @@ async function settle(command: Command, end: CommandEnd, deps: WorkDeps): Promis
   const fallbacks = [(thrown: unknown) => endOfThrown(command, thrown, deps), () => BARE_END];
   for (let attempt = end; ; ) {
     try {
-      return await writeEnd(command, attempt, deps);
+      const state = await writeEnd(command, attempt, deps);
+      if (state !== undefined && attempt.state !== "handed-back") attempt.after?.();
+      return state;
     } catch (thrown) {
       if (thrown instanceof FencedOff) return undefined;
       if (thrown instanceof StoreUnavailable) {

@@ -13,6 +13,7 @@ export function crossFindings(written: Written, from: { env: Env; paths: HomePat
     ...workspaceFindings(root, from),
     ...laneFindings(root),
     ...addressFindings(root, from.env),
+    ...webhookFindings(root),
     ...doubleFindings(root),
   ];
 }
@@ -95,9 +96,27 @@ function isLoopback(host: string): boolean {
   return plain === "localhost" || plain === "::1" || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(plain);
 }
 
+/** The places of all Telegram accounts. */
+function telegramPlaces(root: unknown): Path[] {
+  const telegram = ["channels", "telegram"].reduce<unknown>(entry, root);
+  const further = entries(entry(telegram, "accounts"));
+  return [["channels", "telegram"], ...further.map(([name]): Path => ["channels", "telegram", "accounts", name])];
+}
+
+function webhookFindings(root: unknown): Finding[] {
+  return telegramPlaces(root).flatMap((path): Finding[] => {
+    const account = path.reduce(entry, root);
+    if (entry(account, "mode") !== "webhook" || entry(account, "webhookUrl") !== undefined) return [];
+    const message = "expected webhookUrl too, the address under which Telegram reaches this host";
+    return [{ path: [...path, "mode"], message }];
+  });
+}
+
 function doubleFindings(root: unknown): Finding[] {
   const places: Path[] = [
     ["gateway", "token"],
+    ...telegramPlaces(root).map((path): Path => [...path, "token"]),
+    ["media", "transcribe", "apiKey"],
     ...entries(entry(root, "backends")).map(([name]): Path => ["backends", name, "apiKey"]),
     ...entries(entry(root, "agents")).map(([name]): Path => ["agents", name, "systemPrompt"]),
   ];

@@ -18,6 +18,8 @@ export interface HomePaths {
   /** Compiled code, may be deleted at any time. */
   readonly cache: string;
   readonly logs: string;
+  /** Pictures that came with messages. */
+  readonly media: string;
   readonly token: string;
   /** Pid and address of the running host. */
   readonly hostFile: string;
@@ -35,6 +37,7 @@ export function homePaths(env: Env): HomePaths {
     workspace: join(home, "workspace"),
     cache: join(home, "cache"),
     logs: join(home, "logs"),
+    media: join(home, "media"),
     token: join(home, "token"),
     hostFile: join(home, "host.json"),
   };
@@ -61,7 +64,7 @@ export function prepareHome(paths: HomePaths): void {
   } catch (thrown) {
     throw homeError(`expected to be able to write in ${paths.home}, but cannot`, thrown);
   }
-  for (const folder of [paths.workspace, paths.logs, paths.cache]) makeFolder(folder);
+  for (const folder of [paths.workspace, paths.logs, paths.media, paths.cache]) makeFolder(folder);
 }
 
 /** Step by step: Node's own recursive mkdir never returns where a file system takes no folders, as /proc. */

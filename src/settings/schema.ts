@@ -1,6 +1,7 @@
 // Owns: the one list of settings: names, forms, defaults, descriptions. What involves two keys is in checks.ts.
 // A key is here only when something in this version reads it.
 import { z } from "zod";
+import { channels } from "./channels.ts";
 
 /** A plain object answers to these names without having them. */
 const isFreeName = (written: string) => !(written in Object.prototype);
@@ -208,8 +209,32 @@ const budget = z.strictObject({
   iterations: z.int().min(1).default(90).describe("Model calls that one turn may make."),
 });
 
-const web = z.strictObject({
-  enabled: z.boolean().default(true).describe("Whether the web page with its chat is served."),
+const transcribe = z.strictObject({
+  baseUrl: z
+    .url({ protocol: /^https?$/ })
+    .default("https://api.openai.com/v1")
+    .describe("Address of an endpoint of OpenAI's form, up to and including its version."),
+  model: text.default("whisper-1").describe("The model's name there."),
+  apiKey: z
+    .string()
+    .min(1)
+    .regex(HEADER_SAFE, "expected visible ASCII characters without blanks")
+    .optional()
+    .meta(secret("Key sent as bearer token.")),
+  apiKeyFile: text.optional().describe("File (mode 0600) that holds the key, instead of `apiKey`."),
+  command: z
+    .array(text)
+    .min(1)
+    .optional()
+    .describe(
+      "Instead of an endpoint: a program and its arguments; audio comes on its input, text is taken from its output.",
+    ),
+});
+
+const media = z.strictObject({
+  transcribe: transcribe
+    .optional()
+    .describe("How voice notes become text. Absent: the sender is told that they cannot be heard."),
 });
 
 export const settingsSchema = z.strictObject({
@@ -227,10 +252,8 @@ export const settingsSchema = z.strictObject({
   queue: queue.prefault({}).describe("How much may wait, and how long."),
   turns: turns.prefault({}).describe("Time limits of a turn, in milliseconds."),
   budget: budget.prefault({}).describe("What a turn may spend."),
-  channels: z
-    .strictObject({ web: web.prefault({}).describe("The web page.") })
-    .prefault({})
-    .describe("Where people write from."),
+  media: media.prefault({}).describe("What is made of pictures and voice notes."),
+  channels: channels.prefault({}).describe("Where people write from."),
   log: z
     .strictObject({
       level: z.enum(["debug", "info", "warn", "error"]).default("info").describe("Least level that is logged."),

@@ -13,7 +13,7 @@ interface Write {
   readonly reject: (reason: unknown) => void;
 }
 
-type Result = { ok: true; value: unknown } | { ok: false; error: unknown };
+type Result<T = unknown> = { ok: true; value: T } | { ok: false; error: unknown };
 
 interface BatchDeps {
   readonly db: Database;
@@ -107,6 +107,29 @@ export function makeBatch(deps: BatchDeps): Batch {
       });
     },
     flush,
+  };
+}
+
+/**
+ * Inside a write: runs `fn` in a savepoint of its own, so that what it wrote can fail alone. Faults of the disk pass on: they end
+ * the whole batch.
+ */
+export function makeAttempt(db: Database): <T>(fn: () => T) => Result<T> {
+  const savepoint = db.prepare("savepoint one_attempt");
+  const release = db.prepare("release one_attempt");
+  const rollbackTo = db.prepare("rollback to one_attempt");
+  return (fn) => {
+    savepoint.run();
+    try {
+      const value = fn();
+      release.run();
+      return { ok: true, value };
+    } catch (error) {
+      if (!db.inTransaction || isStorageFault(error)) throw error;
+      rollbackTo.run();
+      release.run();
+      return { ok: false, error };
+    }
   };
 }
 

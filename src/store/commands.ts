@@ -19,6 +19,12 @@ export function chatKey(route: Route): string {
   return route.thread === undefined ? base : `${base}:${route.thread}`;
 }
 
+/** The route behind a chat key; none of its parts but the last may hold a colon. */
+export function routeOf(key: string): Route {
+  const [channel = "", account = "", chat = "", ...thread] = key.split(":");
+  return { channel, account, chat, thread: thread.length === 0 ? undefined : thread.join(":") };
+}
+
 export type Role = "owner" | "user" | "guest";
 export type StepKind = "model" | "tool";
 
@@ -38,6 +44,8 @@ export interface NewCommand {
   readonly text: string;
   readonly extra: string | undefined;
   readonly acceptedAt: number;
+  /** It is not claimed before this instant; absent means at once. */
+  readonly notBefore?: number;
 }
 
 export interface Command extends NewCommand {
@@ -190,9 +198,9 @@ export function commandReads(db: Database) {
 export function commandWrites(db: Database) {
   const insert = db.prepare(
     `insert into commands (id, state, lane, priority, order_key, session, channel, account, chat, thread, sender, actor, role,
-       source, kind, prev, text, extra, accepted_at, finished_at)
+       source, kind, prev, text, extra, accepted_at, not_before, finished_at)
      values (@id, @state, @lane, @priority, @orderKey, @session, @channel, @account, @chat, @thread, @sender, @actor, @role,
-       @source, @kind, @prev, @text, @extra, @acceptedAt, @finishedAt)`,
+       @source, @kind, @prev, @text, @extra, @acceptedAt, @notBefore, @finishedAt)`,
   );
   const link = chatLink(db);
   const claim = db.prepare(
@@ -221,6 +229,9 @@ export function commandWrites(db: Database) {
     `update commands set state = 'dead', open = 0, finished_at = ?, outcome = ?
      where id = ? and (state = 'queued' or (state = 'running' and generation < ?))`,
   );
+  const rewrite = db.prepare(
+    "update commands set text = ?, extra = ?, not_before = ? where id = ? and state = 'queued' and claim = 0",
+  );
   const forgive = db.prepare("update commands set strikes = 0, strike_kind = null where id = ? and strikes > 0");
 
   return {
@@ -232,6 +243,7 @@ export function commandWrites(db: Database) {
         ...route,
         id,
         state,
+        notBefore: command.notBefore ?? 0,
         thread: route.thread ?? null,
         extra: extra ?? null,
         // A stateless request is in no chat that anybody looks at.
@@ -262,6 +274,9 @@ export function commandWrites(db: Database) {
     /** queued, or running of an earlier generation → dead. */
     giveUp: (id: CommandId, generation: Generation, now: number, outcome: string): boolean =>
       giveUp.run(now, outcome, id, generation).changes === 1,
+    /** Another text for what nobody has begun: an edit, or the rest of it came. False when it was begun. */
+    rewrite: (id: CommandId, to: { text: string; extra: string; notBefore: number }): boolean =>
+      rewrite.run(to.text, to.extra, to.notBefore, id).changes === 1,
     /** Progress was made: earlier strikes no longer count. */
     forgive: (id: CommandId): boolean => forgive.run(id).changes === 1,
   };

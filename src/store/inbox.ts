@@ -19,8 +19,9 @@ export function inboxReads(db: Database) {
     )
     .pluck();
   return {
-    find: (event: EventKey): CommandId | undefined =>
-      find.get(event.channel, event.account, event.key) as CommandId | undefined,
+    /** Its command, null when none came of it, undefined when it is new. */
+    find: (event: EventKey): CommandId | null | undefined =>
+      find.get(event.channel, event.account, event.key) as CommandId | null | undefined,
     /** False when the key was used with another body. */
     hasBody: (event: EventKey, rawHash: string): boolean =>
       sameBody.get(rawHash, event.channel, event.account, event.key) !== 0,
@@ -37,7 +38,7 @@ export function inboxWrites(db: Database) {
   const forget = db.prepare("delete from inbox where received_at < ?");
   return {
     ...inboxReads(db),
-    insert(event: EventKey, rawHash: string, command: CommandId, now: number): void {
+    insert(event: EventKey, rawHash: string, command: CommandId | null, now: number): void {
       insert.run(event.channel, event.account, event.key, now, rawHash, command);
     },
     /**

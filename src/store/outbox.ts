@@ -4,9 +4,11 @@
 // |---------|--------------------------------|---------|
 // | ready   | taken by a push channel        | sending |
 // | ready   | a client of a pull door has it | sent    |
+// | ready   | too old to be sent             | failed  |
 // | sending | the platform confirmed         | sent    |
 // | sending | certainly not sent             | ready   |
-// | sending | outcome unknown, host died     | unknown |
+// | sending | outcome unknown, may go once more, marked   | ready |
+// | sending | outcome unknown, a person must decide       | unknown, or held when nobody asked for it |
 // | sending | refused for good               | failed  |
 // | ready, unknown, held, failed | dropped by the owner   | failed |
 // | unknown, held, failed        | resent by the owner    | ready  |
@@ -27,8 +29,15 @@ export interface Part {
   readonly text: string;
   /** JSON owned by the door (finish reason and usage for the API). */
   readonly extra: string | undefined;
+  /** The platform's id of the message that it answers. */
+  readonly replyTo: string | undefined;
   readonly state: PartState;
+  /** The host that wrote it or sent it last. */
+  readonly generation: Generation;
   readonly attempts: number;
+  readonly notBefore: number;
+  /** It may have been sent once already. */
+  readonly again: boolean;
   readonly createdAt: number;
   readonly sentAt: number | undefined;
   readonly reason: string | undefined;
@@ -41,6 +50,16 @@ export interface NewPart {
   readonly class: PartClass;
   readonly text: string;
   readonly extra?: string | undefined;
+  readonly replyTo?: string | undefined;
+}
+
+/** What became of a part that was being sent and is not known to have arrived. */
+export interface Settled {
+  readonly state: "ready" | "unknown" | "held" | "failed";
+  readonly reason: string;
+  readonly notBefore?: number;
+  /** It may have arrived. */
+  readonly again?: boolean;
 }
 
 interface Row {
@@ -51,8 +70,12 @@ interface Row {
   class: PartClass;
   text: string;
   extra: string | null;
+  reply_to: string | null;
   state: PartState;
+  generation: number;
   attempts: number;
+  not_before: number;
+  again: number;
   created_at: number;
   sent_at: number | null;
   reason: string | null;
@@ -67,8 +90,12 @@ function parse(row: Row): Part {
     class: row.class,
     text: row.text,
     extra: row.extra ?? undefined,
+    replyTo: row.reply_to ?? undefined,
     state: row.state,
+    generation: row.generation as Generation,
     attempts: row.attempts,
+    notBefore: row.not_before,
+    again: row.again === 1,
     createdAt: row.created_at,
     sentAt: row.sent_at ?? undefined,
     reason: row.reason ?? undefined,
@@ -83,6 +110,7 @@ export function outboxReads(db: Database) {
   const ofCommand = db.prepare("select * from outbox where command = ? order by part");
   const recent = db.prepare("select * from outbox order by id desc limit ?");
   const live = db.prepare(`select * from outbox where ${LIVE} order by id limit ?`);
+  const undelivered = db.prepare(`select * from outbox where ${LIVE} and state in ('ready','sending') order by id`);
   const counts = db.prepare(`select state, count(*) as n from outbox where ${LIVE} group by state`);
   const lastId = db.prepare("select coalesce(max(id), 0) from outbox").pluck();
   const all = (rows: unknown[]) => rows.map((row) => parse(row as Row));
@@ -94,6 +122,10 @@ export function outboxReads(db: Database) {
     ofCommand: (command: CommandId): Part[] => all(ofCommand.all(command)),
     recent: (limit: number): Part[] => all(recent.all(limit)),
     live: (limit: number): Part[] => all(live.all(limit)),
+    /** What is still to go out, or was going out when the host ended; one at a time, since a pull door's parts may be many. */
+    *undelivered(): Generator<Part> {
+      for (const row of undelivered.iterate()) yield parse(row as Row);
+    },
     counts(): Partial<Record<PartState, number>> {
       return Object.fromEntries(counts.all().map((row) => [(row as Row).state, (row as { n: number }).n]));
     },
@@ -103,8 +135,8 @@ export function outboxReads(db: Database) {
 
 export function outboxWrites(db: Database) {
   const insert = db.prepare(
-    `insert into outbox (id, chat_key, prev, command, part, class, text, extra, state, generation, created_at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)`,
+    `insert into outbox (id, chat_key, prev, command, part, class, text, extra, reply_to, state, generation, created_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)`,
   );
   const link = chatLink(db);
   const acknowledge = db.prepare(
@@ -114,28 +146,41 @@ export function outboxWrites(db: Database) {
     "update outbox set state = 'failed', reason = 'dropped' where id = ? and state in ('ready','unknown','held','failed')",
   );
   const resend = db.prepare(
-    "update outbox set state = 'ready', reason = null, attempts = 0 where id = ? and state in ('unknown','held','failed')",
+    `update outbox set state = 'ready', reason = null, attempts = 0, not_before = 0
+     where id = ? and state in ('unknown','held','failed')`,
   );
+  const take = db.prepare(
+    "update outbox set state = 'sending', attempts = attempts + 1, generation = ? where id = ? and state = 'ready'",
+  );
+  const sent = db.prepare(
+    "update outbox set state = 'sent', sent_at = ?, ext_id = ?, reason = null where id = ? and state = 'sending' and generation = ?",
+  );
+  const settle = db.prepare(
+    `update outbox set state = ?, reason = ?, not_before = ?, again = max(again, ?)
+     where id = ? and state = 'sending' and generation <= ?`,
+  );
+  const expire = db.prepare("update outbox set state = 'failed', reason = ? where id = ? and state = 'ready'");
   return {
     ...outboxReads(db),
     insert(id: PartId, part: NewPart, generation: Generation, now: number): void {
-      const extra = part.extra ?? null;
-      const prev = link(part.chatKey, id);
+      const { chatKey: chat, command, class: kind, text, extra, replyTo } = part;
+      const prev = link(chat, id);
       insert.run(
-        id,
-        part.chatKey,
-        prev,
-        part.command ?? null,
-        part.part,
-        part.class,
-        part.text,
-        extra,
-        generation,
-        now,
+        ...[id, chat, prev, command ?? null, part.part, kind, text, extra ?? null, replyTo ?? null, generation, now],
       );
     },
     /** ready → sent for every part of a pull door's chat up to `id`. Answers how many changed. */
     acknowledge: (chat: string, id: number, now: number): number => acknowledge.run(now, chat, id).changes,
+    /** ready → sending, before any byte leaves. */
+    take: (id: PartId, generation: Generation): boolean => take.run(generation, id).changes === 1,
+    /** sending → sent. `ref` is the platform's id of the message. */
+    sent: (id: PartId, ref: string, generation: Generation, now: number): boolean =>
+      sent.run(now, ref, id, generation).changes === 1,
+    /** sending (of this host or an earlier one) → what became of it. */
+    settle: (id: PartId, as: Settled, generation: Generation): boolean =>
+      settle.run(as.state, as.reason, as.notBefore ?? 0, as.again === true ? 1 : 0, id, generation).changes === 1,
+    /** ready → failed: it is too old to be of use. */
+    expire: (id: PartId, reason: string): boolean => expire.run(reason, id).changes === 1,
     drop: (id: PartId): boolean => drop.run(id).changes === 1,
     resend: (id: PartId): boolean => resend.run(id).changes === 1,
   };

@@ -20,11 +20,57 @@ create table inbox (
   event_key text not null,
   received_at integer not null,
   raw_hash text not null,
-  command integer not null,
+  -- Null: none came of it (its sender was not let in, or it was a button).
+  command integer,
   primary key (channel, account, event_key)
 ) strict, without rowid;
 -- Only clients of the API repeat a request without a key of their own.
 create index inbox_by_hash on inbox (raw_hash, received_at) where channel = 'api';
+
+-- Where a platform is to go on, by the bot's own numeric id: a new token of another bot begins anew (G3).
+create table positions (
+  channel text not null,
+  identity text not null,
+  position text not null,
+  primary key (channel, identity)
+) strict, without rowid;
+
+-- An event that could not be read or kept, as it came.
+create table rejected (
+  id integer primary key,
+  at integer not null,
+  channel text not null,
+  account text not null,
+  event_key text not null,
+  raw text not null,
+  problem text not null
+) strict;
+
+-- Who is let in besides those that the settings name (ID-R2, ID-2).
+create table peers (
+  channel text not null,
+  account text not null,
+  sender text not null,
+  name text not null,
+  state text not null check (state in ('pending','approved','denied')),
+  -- Shown to the sender, typed by the owner; void after its time or too many wrong tries.
+  code text,
+  expires_at integer not null default 0,
+  wrong integer not null default 0,
+  told_at integer not null default 0,
+  decided_at integer,
+  primary key (channel, account, sender)
+) strict, without rowid;
+
+create index peers_pending on peers (expires_at) where state = 'pending';
+
+-- Wrong pairing codes by channel, to slow guessing down across restarts (ID-2).
+create table pairing_misses (
+  id integer primary key,
+  channel text not null,
+  at integer not null
+) strict;
+create index pairing_misses_by_time on pairing_misses (at);
 
 create table sessions (
   key text primary key,
@@ -36,6 +82,8 @@ create table sessions (
   created_at integer not null,
   -- The model sees transcript rows after this one only; /new moves it and deletes nothing.
   starts_after integer not null default 0,
+  -- The backend that /model chose; it goes before the agent's own.
+  backend text,
   -- The newest transcript row: each points at the one before it.
   last_message integer not null default 0,
   messages integer not null default 0,
@@ -132,6 +180,11 @@ create table outbox (
   state text not null check (state in ('ready','sending','sent','unknown','failed','held')),
   generation integer not null,
   attempts integer not null default 0,
+  -- The platform's id of the message that it answers.
+  reply_to text,
+  not_before integer not null default 0,
+  -- It was sent once already with an outcome unknown; there is no third time by itself (G4).
+  again integer not null default 0,
   created_at integer not null,
   sent_at integer,
   ext_id text,

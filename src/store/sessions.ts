@@ -9,6 +9,8 @@ export interface Session {
   readonly channel: string;
   readonly chat: string;
   readonly createdAt: number;
+  /** The backend that was chosen for it. */
+  readonly backend: string | undefined;
   readonly startsAfter: number;
 }
 
@@ -23,6 +25,7 @@ interface Row {
   channel: string;
   chat: string;
   created_at: number;
+  backend: string | null;
   starts_after: number;
   messages: number;
   last_at: number | null;
@@ -35,6 +38,7 @@ function parse(row: Row): Session {
     channel: row.channel,
     chat: row.chat,
     createdAt: row.created_at,
+    backend: row.backend ?? undefined,
     startsAfter: row.starts_after,
   };
 }
@@ -61,8 +65,11 @@ export function sessionWrites(db: Database) {
      on conflict (key) do nothing`,
   );
   const restart = db.prepare("update sessions set starts_after = ? where key = ?");
+  const choose = db.prepare("update sessions set backend = ? where key = ?");
   return {
     ...sessionReads(db),
+    /** The backend that goes before the agent's own; undefined for none. */
+    choose: (key: SessionKey, backend: string | undefined): boolean => choose.run(backend ?? null, key).changes === 1,
     ensure(key: SessionKey, agent: string, route: Route, now: number): void {
       ensure.run(key, agent, route.channel, route.account, route.chat, route.thread ?? null, now);
     },

@@ -9,7 +9,7 @@ import type { Events } from "../kernel/events.ts";
 import type { Generation, RowSeq } from "../kernel/ids.ts";
 import { errorFields, type Log } from "../kernel/log.ts";
 import { auditReads, auditWrites } from "./audit.ts";
-import { makeBatch } from "./batch.ts";
+import { makeAttempt, makeBatch } from "./batch.ts";
 import { chatReads } from "./chats.ts";
 import { commandReads, commandWrites } from "./commands.ts";
 import { inboxReads, inboxWrites } from "./inbox.ts";
@@ -17,6 +17,9 @@ import { messageReads, messageWrites } from "./messages.ts";
 import { metaWrites } from "./meta.ts";
 import type { Opened } from "./open.ts";
 import { outboxReads, outboxWrites } from "./outbox.ts";
+import { peerReads, peerWrites } from "./peers.ts";
+import { positionReads, positionWrites } from "./positions.ts";
+import { rejectedWrites } from "./rejected.ts";
 import { sessionReads, sessionWrites } from "./sessions.ts";
 import { stepReads, stepWrites } from "./steps.ts";
 
@@ -31,6 +34,8 @@ function makeReads(db: Opened["db"]) {
     outbox: outboxReads(db),
     inbox: inboxReads(db),
     chats: chatReads(db),
+    positions: positionReads(db),
+    peers: peerReads(db),
     sessions: sessionReads(db),
     audit: auditReads(db),
   };
@@ -41,12 +46,18 @@ function makeTables(db: Opened["db"], nextSeq: () => RowSeq, generation: Generat
     generation,
     /** The next number of the one row sequence. Gaps are harmless. */
     nextSeq,
+    /** One of several things of a write that may fail alone. */
+    attempt: makeAttempt(db),
     meta: metaWrites(db),
     commands: commandWrites(db),
     steps: stepWrites(db),
     messages: messageWrites(db),
     outbox: outboxWrites(db),
     inbox: inboxWrites(db),
+    chats: chatReads(db),
+    positions: positionWrites(db),
+    peers: peerWrites(db),
+    rejected: rejectedWrites(db),
     sessions: sessionWrites(db),
     audit: auditWrites(db),
   };

@@ -60,7 +60,15 @@ export const status = z.looseObject({
   uptimeMs: z.number(),
   settings: z.looseObject({ state, path: z.string().optional(), problem: z.string().optional() }),
   lanes: z.array(lane),
-  channels: z.array(z.looseObject({ name: z.string(), state })),
+  channels: z.array(
+    z.looseObject({
+      name: z.string(),
+      state,
+      reason: z.string().optional(),
+      since: instant.optional(),
+      lastEventAt: instant.optional(),
+    }),
+  ),
   backends: z.array(
     z.looseObject({
       name: z.string(),
@@ -144,6 +152,10 @@ export const sessions = z.looseObject({ sessions: z.array(session) });
 const message = z.looseObject({ id, role: z.string(), text: z.string(), at: instant });
 export type MessageRow = z.infer<typeof message>;
 export const shownSession = z.looseObject({ session: z.looseObject({ key: z.string() }), messages: z.array(message) });
+
+export const peer = z.looseObject({ id: z.string(), name: z.string(), state, expiresAt: instant.optional() });
+export type PeerRow = z.infer<typeof peer>;
+export const peers = z.looseObject({ peers: z.array(peer) });
 
 export const link = z.looseObject({ url: z.string() });
 export const checks = z.looseObject({

@@ -63,6 +63,7 @@ test("the help has one line a command, in groups", async () => {
     "queue",
     "outbox",
     "sessions",
+    "pairing",
     "config",
   ]);
 });
@@ -78,6 +79,9 @@ test.each([
   [["outbox", "list"]],
   [["outbox", "resend", "1"]],
   [["outbox", "drop", "1"]],
+  [["pairing", "list"]],
+  [["pairing", "approve", "abc"]],
+  [["pairing", "deny", "telegram:default:1"]],
   [["sessions", "list"]],
   [["sessions", "show", "k"]],
   [["sessions", "export", "k"]],

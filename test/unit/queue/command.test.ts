@@ -31,6 +31,7 @@ const VERBS: Readonly<Record<string, readonly Verb[]>> = {
   cancel: [(tx, id) => tx.commands.cancel(id, 9, "{}")],
   orphanToQueue: [(tx, id) => tx.commands.orphanToQueue(id, 1, "model", 4, tx.generation)],
   giveUp: [(tx, id) => tx.commands.giveUp(id, tx.generation, 9, "{}")],
+  rewrite: [(tx, id) => tx.commands.rewrite(id, { text: "other", extra: "{}", notBefore: 0 })],
   forgive: [(tx, id) => tx.commands.forgive(id)],
 };
 

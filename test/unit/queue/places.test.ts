@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { makeDelivery } from "../../../src/agents/delivery.ts";
 import { type Accept, type Inbound, makeAccept } from "../../../src/gateway/accept.ts";
 import { QueueFull } from "../../../src/kernel/errors.ts";
 import type { CommandId, SessionKey } from "../../../src/kernel/ids.ts";
@@ -67,7 +68,11 @@ describe("accepting at the cap", () => {
   const acceptOf = (rig: Rig): Accept =>
     makeAccept({
       ...{ store: rig.store, queue: rig.queue, clock: rig.clock, events: rig.host.events },
-      chatCommands: { queue: rig.queue, clock: rig.clock, describe: () => ({ version: "0", upMs: 0, backends: [] }) },
+      chatCommands: {
+        ...{ queue: rig.queue, clock: rig.clock, backends: [] },
+        describe: () => ({ version: "0", upMs: 0, backends: [] }),
+        delivery: makeDelivery({ clock: rig.clock, render: () => undefined, ownerRoutes: [], send: () => {} }),
+      },
     });
   const event = (key: string): Inbound => ({
     event: { channel: "web", account: "default", key },

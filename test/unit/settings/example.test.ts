@@ -7,7 +7,7 @@ import { testHome } from "./home-fixture.ts";
 
 const EXAMPLE = readFileSync(new URL("../../../config/laneway.example.yaml", import.meta.url), "utf8");
 /** The example with every "#key: value" line in use. */
-const COMPLETE = EXAMPLE.replace(/^(\s*)#([\w-]+: )/gm, "$1$2");
+const COMPLETE = EXAMPLE.replace(/^(\s*)#( *[\w-]+:( |$))/gm, "$1$2");
 
 interface Node {
   readonly properties?: Record<string, Node>;
@@ -50,7 +50,8 @@ test("the example file loads without a problem and says the defaults", async () 
 });
 
 test("the example file mentions every key of the schema", () => {
-  const all = keys(SCHEMA);
+  // Further accounts have the keys of the first.
+  const all = keys(SCHEMA).filter(({ path }) => !path.slice(0, -1).includes("accounts"));
   expect(all.length).toBeGreaterThan(50);
   const shown: unknown = parse(COMPLETE.replace(/\$\{\w+\}/g, "value"));
   expect(all.filter(({ path }) => !holds(shown, path)).map(({ path }) => path.join("."))).toEqual([]);
@@ -61,7 +62,9 @@ test("every key that the example shows in a comment can be used as it stands the
     LANEWAY_TOKEN: "0123456789abcdef",
     OPENAI_API_KEY: "sk-1",
     ANTHROPIC_API_KEY: "sk-2",
+    TELEGRAM_BOT_TOKEN: "42:secret",
   });
+  await home.write("telegram.token", "42:secret");
   await home.write("token.secret", "0123456789abcdef");
   await home.write("openai.key", "sk-1");
   await home.write("prompts/main.md", "Hello.");

@@ -28,6 +28,7 @@ test("the home is ~/.laneway unless LANEWAY_HOME names another, and every path i
     workspace: "/srv/l/workspace",
     cache: "/srv/l/cache",
     logs: "/srv/l/logs",
+    media: "/srv/l/media",
     token: "/srv/l/token",
     hostFile: "/srv/l/host.json",
   });
@@ -45,10 +46,11 @@ test("a home is made with private folders, and what the process writes later is 
   process.umask(0);
   const paths = homePaths({ LANEWAY_HOME: folder.at("a/b/home") });
   prepareHome(paths);
-  for (const path of [paths.home, paths.workspace, paths.logs, paths.cache]) expect(modeOf(path)).toBe(0o700);
+  for (const path of [paths.home, paths.workspace, paths.logs, paths.media, paths.cache])
+    expect(modeOf(path)).toBe(0o700);
   expect(modeOf(await folder.write("later", ""))).toBe(0o600);
   prepareHome(paths);
-  expect(readdirSync(paths.home).sort()).toEqual(["cache", "logs", "workspace"]);
+  expect(readdirSync(paths.home).sort()).toEqual(["cache", "logs", "media", "workspace"]);
 });
 
 test("an open home that is empty or ours is closed (SEC-R2)", async () => {

@@ -57,7 +57,7 @@ test("all problems are listed at once, each with its line, what was expected, wh
     'owner[0] (line 20): expected "channel:numeric id" such as "telegram:123456789" (names change hands, so they grant nothing), but got "telegram:bob"',
     "budget (line 21): expected a mapping, but got an empty list",
     'logg (line 22): unknown key; did you mean "log"?',
-    "constructor (line 23): unknown key; known here: gateway, owner, agents, backends, lanes, queue, turns, budget, channels, log",
+    "constructor (line 23): unknown key; known here: gateway, owner, agents, backends, lanes, queue, turns, budget, media, channels, log",
   ]);
 });
 
@@ -142,4 +142,21 @@ test("a thousand problems are cut to a readable list", () => {
   expect(lines).toHaveLength(101);
   expect(lines[0]).toBe("k0 (line 0): wrong");
   expect(lines.at(-1)).toBe("and 900 more");
+});
+
+test("Telegram: a webhook without its address, two tokens and a name instead of an id are told with their places", async () => {
+  await using home = await testHome();
+  const text = [
+    "channels:",
+    "  telegram:",
+    '    token: "42:secret"',
+    "    mode: webhook",
+    '    allow: [ "@alice" ]',
+    "    accounts:",
+    '      second: { token: "43:secret", tokenFile: other }',
+  ].join("\n");
+  const told = await home.refusal(text);
+  expect(told).toContain("webhookUrl");
+  expect(told).toContain("token or tokenFile");
+  expect(told).toContain("numeric id");
 });

@@ -1,0 +1,254 @@
+// Owns: sending the parts of push channels: serial in a chat, in order, side by side over chats. `ready → sending` is committed
+// before any byte leaves, so that after a death it is known which parts may have arrived (G4). Pull doors have no part in this.
+import type { Clock } from "../kernel/clock.ts";
+import { Aborted, FencedOff, LanewayError, StoreUnavailable } from "../kernel/errors.ts";
+import type { PartId } from "../kernel/ids.ts";
+import { type Background, errorFields, type Log } from "../kernel/log.ts";
+import { type Route, routeOf } from "../store/commands.ts";
+import type { Part, PartClass, Settled } from "../store/outbox.ts";
+import type { Store, Tx } from "../store/store.ts";
+import type { Delivery, Placed } from "./delivery.ts";
+import { type Ambiguous, accountOf, afterAmbiguous, recoverOutbox, undeliveredText } from "./undelivered.ts";
+
+/** What became of a part, as the channel sees it. Only `later` means that it was certainly not sent. */
+type SendResult =
+  | { readonly kind: "sent"; readonly ref: string }
+  | { readonly kind: "later"; readonly afterMs: number; readonly wholeAccount: boolean; readonly reason: string }
+  | { readonly kind: "refused"; readonly reason: string }
+  | { readonly kind: "ambiguous"; readonly reason: string };
+
+interface Outgoing {
+  readonly chat: string;
+  readonly thread: string | undefined;
+  readonly text: string;
+  readonly extra: string | undefined;
+  readonly replyTo: string | undefined;
+  readonly again: boolean;
+}
+
+/** One account of a push channel. */
+export interface Outlet {
+  readonly ambiguous: Ambiguous;
+  /** Calls `begin` when the part may go, before any byte leaves; when that rejects nothing is sent. Never rejects itself. */
+  send(part: Outgoing, signal: AbortSignal, begin: () => Promise<void>): Promise<SendResult>;
+}
+
+export interface OutgoingDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly background: Background;
+  /** Undefined for a pull door, and for a channel that is not set up any more: its parts stay where they are. */
+  readonly outlet: (route: Route) => Outlet | undefined;
+  readonly delivery: Pick<Delivery, "tellOwner" | "isOwners">;
+  /** Resolves when nothing else is in flight to this chat (the preview of the answer). */
+  readonly quiet: (chatKey: string) => Promise<void>;
+}
+
+export interface Sender {
+  /** Once, before anything else: settles what an earlier host was sending and goes on with what is ready. */
+  start(): Promise<void>;
+  offer(placed: Placed): void;
+  /** No further part is begun; resolves when what is in flight has ended. */
+  stop(): Promise<void>;
+}
+
+/** An answer is of use for a day, a notice for an hour. */
+const TTL_MS: Readonly<Record<PartClass, number>> = { answer: 86_400_000, failure: 86_400_000, notice: 3_600_000 };
+/** After an error that has no known cause, so that a bug costs one try a second. */
+const BROKEN_RETRY_MS = 1_000;
+/** At a stop, what is being sent gets this long to be confirmed. */
+const LAST_SENDS_MS = 5_000;
+
+interface Line {
+  /** In the order of their sequence. */
+  readonly parts: PartId[];
+  running: boolean;
+}
+
+export function makeSender(deps: OutgoingDeps): Sender {
+  const { store, clock, log, background } = deps;
+  const ending = new AbortController();
+  const sending = new AbortController();
+  const lines = new Map<string, Line>();
+  /** Until when an account sends nothing, by the platform's own word (G4: no call inside the window). */
+  const quietUntil = new Map<string, number>();
+  const work = new Set<Promise<void>>();
+
+  const offer = ({ chatKey, parts }: Placed) => {
+    const outlet = deps.outlet(routeOf(chatKey));
+    if (outlet === undefined || ending.signal.aborted) return;
+    const line = lines.get(chatKey) ?? { parts: [], running: false };
+    lines.set(chatKey, line);
+    for (const id of parts) if (!line.parts.includes(id)) line.parts.push(id);
+    line.parts.sort((a, b) => a - b);
+    if (line.running) return;
+    line.running = true;
+    const running = run(chatKey, line, outlet).finally(() => work.delete(running));
+    work.add(running);
+    background("outbox.send", running);
+  };
+
+  const run = async (chatKey: string, line: Line, outlet: Outlet) => {
+    const lineDeps = { ...deps, offer, quietUntil, signal: ending.signal, sendSignal: sending.signal };
+    while (line.parts.length > 0 && !ending.signal.aborted) {
+      try {
+        await drainLine(chatKey, line, outlet, lineDeps);
+      } catch (thrown) {
+        if (thrown instanceof Aborted || thrown instanceof FencedOff) break;
+        log.error("outbox.broken", { chat: chatKey, ...errorFields(thrown) });
+        await clock.sleep(BROKEN_RETRY_MS, ending.signal).catch(() => {});
+      }
+    }
+    line.running = false;
+    if (line.parts.length === 0) lines.delete(chatKey);
+  };
+
+  return {
+    offer,
+    async start() {
+      const { told, ready, windows } = await store.write("outbox-recover", (tx) => recoverOutbox(tx, deps));
+      for (const [account, until] of windows) quietUntil.set(account, until);
+      for (const placed of ready) offer(placed);
+      if (told !== undefined) offer(told);
+    },
+    async stop() {
+      ending.abort();
+      const stopTimer = clock.after(LAST_SENDS_MS, () => sending.abort());
+      await Promise.allSettled(work);
+      stopTimer();
+    },
+  };
+}
+
+interface LineDeps extends OutgoingDeps {
+  readonly offer: (placed: Placed) => void;
+  readonly quietUntil: Map<string, number>;
+  /** No further part is begun. */
+  readonly signal: AbortSignal;
+  /** What is being sent is cut off. */
+  readonly sendSignal: AbortSignal;
+}
+
+async function drainLine(chatKey: string, line: Line, outlet: Outlet, deps: LineDeps): Promise<void> {
+  for (let id = line.parts[0]; id !== undefined && !deps.signal.aborted; id = line.parts[0]) {
+    const part = deps.store.read.outbox.get(id);
+    // Dropped, or settled for good: the next one's turn.
+    if (part?.state !== "ready") {
+      line.parts.splice(line.parts.indexOf(id), 1);
+      continue;
+    }
+    await untilDue(part, chatKey, deps);
+    if (isExpired(part, deps.clock.now())) await expire(part, deps);
+    else await sendOne(part, outlet, deps);
+  }
+}
+
+async function untilDue(part: Part, chatKey: string, { clock, quietUntil, signal }: LineDeps): Promise<void> {
+  const account = accountOf(routeOf(chatKey));
+  for (;;) {
+    const waitMs = Math.max(part.notBefore, quietUntil.get(account) ?? 0) - clock.now();
+    if (waitMs <= 0) return;
+    await clock.sleep(waitMs, signal);
+  }
+}
+
+/** The owner dropped it, or another host has it: nothing was sent. */
+class Withdrawn extends LanewayError {
+  readonly code = "withdrawn";
+}
+
+async function sendOne(part: Part, outlet: Outlet, deps: LineDeps): Promise<void> {
+  const { store, signal, clock, quietUntil } = deps;
+  const route = routeOf(part.chatKey);
+  await store.writable(signal);
+  await deps.quiet(part.chatKey);
+  let failed: unknown;
+  let begun = false;
+  const begin = async () => {
+    try {
+      await store.write("send", (tx) => {
+        if (!tx.outbox.take(part.id, tx.generation)) throw new Withdrawn(`part ${part.id} is no longer ready`);
+      });
+      begun = true;
+    } catch (thrown) {
+      failed = thrown;
+      throw thrown;
+    }
+  };
+  const { text, extra, replyTo, again } = part;
+  const result = await outlet.send(
+    { chat: route.chat, thread: route.thread, text, extra, replyTo, again },
+    deps.sendSignal,
+    begin,
+  );
+  if (failed instanceof FencedOff) throw failed;
+  if (!begun) {
+    // Not even begun: the row is as it was. A full disk, a stopped channel or a stop of the host.
+    if (result.kind === "later") await clock.sleep(Math.max(1, result.afterMs), signal);
+    return;
+  }
+  if (result.kind === "later" && result.wholeAccount) quietUntil.set(accountOf(route), clock.now() + result.afterMs);
+  await record(part, result, outlet, deps);
+}
+
+/** Retried until it is written: the outcome is known only here. */
+async function record(part: Part, result: SendResult, outlet: Outlet, deps: LineDeps): Promise<void> {
+  const { store, log, signal } = deps;
+  for (;;) {
+    try {
+      const { state, told } = await store.write("sent", (tx) => writeResult(tx, part, result, outlet, deps));
+      log.info(`outbox.${state}`, { part: part.id, chat: part.chatKey, attempt: part.attempts + 1 });
+      if (told !== undefined) deps.offer(told);
+      return;
+    } catch (thrown) {
+      if (!(thrown instanceof StoreUnavailable)) throw thrown;
+      await store.writable(signal);
+    }
+  }
+}
+
+function writeResult(
+  tx: Tx,
+  part: Part,
+  result: SendResult,
+  outlet: Outlet,
+  { clock, delivery }: LineDeps,
+): { state: string; told?: Placed } {
+  const now = clock.now();
+  switch (result.kind) {
+    case "sent":
+      tx.outbox.sent(part.id, result.ref, tx.generation, now);
+      return { state: "sent" };
+    case "later": {
+      const notBefore = now + result.afterMs;
+      tx.outbox.settle(part.id, { state: "ready", reason: result.reason, notBefore }, tx.generation);
+      return { state: "later" };
+    }
+    case "refused":
+    case "ambiguous": {
+      const settled: Settled =
+        result.kind === "refused"
+          ? { state: "failed", reason: result.reason }
+          : afterAmbiguous(part, result.reason, outlet.ambiguous, now);
+      tx.outbox.settle(part.id, settled, tx.generation);
+      // What went wrong with a notice to the owner is listed, and causes no further notice.
+      if (settled.state === "ready" || delivery.isOwners(routeOf(part.chatKey))) return { state: settled.state };
+      return { state: settled.state, told: delivery.tellOwner(tx, undeliveredText(part, settled)) };
+    }
+  }
+}
+
+function isExpired(part: Part, now: number): boolean {
+  return now - part.createdAt > TTL_MS[part.class];
+}
+
+async function expire(part: Part, { store, delivery, log, offer }: LineDeps): Promise<void> {
+  const reason = "it could not be sent in time";
+  const told = await store.write("outbox-expire", (tx) => {
+    if (!tx.outbox.expire(part.id, reason) || part.class === "notice") return undefined;
+    return delivery.tellOwner(tx, undeliveredText(part, { state: "failed", reason }));
+  });
+  log.warn("outbox.failed", { part: part.id, chat: part.chatKey, reason });
+  if (told !== undefined) offer(told);
+}

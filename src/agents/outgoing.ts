@@ -1,5 +1,6 @@
 // Owns: sending the parts of push channels: serial in a chat, in order, side by side over chats. `ready → sending` is committed
 // before any byte leaves, so that after a death it is known which parts may have arrived (G4). Pull doors have no part in this.
+import { backoffMs } from "../kernel/backoff.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { Aborted, FencedOff, LanewayError, StoreUnavailable } from "../kernel/errors.ts";
 import type { PartId } from "../kernel/ids.ts";
@@ -49,12 +50,16 @@ export interface Sender {
   /** Once, before anything else: settles what an earlier host was sending and goes on with what is ready. */
   start(): Promise<void>;
   offer(placed: Placed): void;
+  /** The account is reached again: what waits only because it was not is tried now. */
+  retryNow(account: string): void;
   /** No further part is begun; resolves when what is in flight has ended. */
   stop(): Promise<void>;
 }
 
 /** An answer is of use for a day, a notice for an hour. */
 const TTL_MS: Readonly<Record<PartClass, number>> = { answer: 86_400_000, failure: 86_400_000, notice: 3_600_000 };
+/** Of a platform that is not reached (Q1.5). */
+const RETRY = { baseMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0 };
 /** After an error that has no known cause, so that a bug costs one try a second. */
 const BROKEN_RETRY_MS = 1_000;
 /** At a stop, what is being sent gets this long to be confirmed. */
@@ -64,6 +69,16 @@ interface Line {
   /** In the order of their sequence. */
   readonly parts: PartId[];
   running: boolean;
+  /** Its first part is not tried before; monotonic, so that a jump of the wall clock neither hurries nor holds it. */
+  dueMono: number;
+}
+
+/** What is known of one account. */
+interface AccountState {
+  /** Until when it sends nothing, by the platform's own word (no call inside the window); monotonic. */
+  quietUntilMono: number;
+  /** Ends the waiting of its lines. */
+  hurry: AbortController;
 }
 
 export function makeSender(deps: OutgoingDeps): Sender {
@@ -71,14 +86,19 @@ export function makeSender(deps: OutgoingDeps): Sender {
   const ending = new AbortController();
   const sending = new AbortController();
   const lines = new Map<string, Line>();
-  /** Until when an account sends nothing, by the platform's own word (G4: no call inside the window). */
-  const quietUntil = new Map<string, number>();
+  const accounts = new Map<string, AccountState>();
   const work = new Set<Promise<void>>();
+
+  const accountState = (account: string): AccountState => {
+    const state = accounts.get(account) ?? { quietUntilMono: 0, hurry: new AbortController() };
+    accounts.set(account, state);
+    return state;
+  };
 
   const offer = ({ chatKey, parts }: Placed) => {
     const outlet = deps.outlet(routeOf(chatKey));
     if (outlet === undefined || ending.signal.aborted) return;
-    const line = lines.get(chatKey) ?? { parts: [], running: false };
+    const line = lines.get(chatKey) ?? { parts: [], running: false, dueMono: 0 };
     lines.set(chatKey, line);
     for (const id of parts) if (!line.parts.includes(id)) line.parts.push(id);
     line.parts.sort((a, b) => a - b);
@@ -90,10 +110,16 @@ export function makeSender(deps: OutgoingDeps): Sender {
   };
 
   const run = async (chatKey: string, line: Line, outlet: Outlet) => {
-    const lineDeps = { ...deps, offer, quietUntil, signal: ending.signal, sendSignal: sending.signal };
+    const lineDeps = {
+      ...deps,
+      offer,
+      account: accountState(accountOf(routeOf(chatKey))),
+      signal: ending.signal,
+      sendSignal: sending.signal,
+    };
     while (line.parts.length > 0 && !ending.signal.aborted) {
       try {
-        await drainLine(chatKey, line, outlet, lineDeps);
+        await drainLine(line, outlet, lineDeps);
       } catch (thrown) {
         if (thrown instanceof Aborted || thrown instanceof FencedOff) break;
         log.error("outbox.broken", { chat: chatKey, ...errorFields(thrown) });
@@ -108,9 +134,15 @@ export function makeSender(deps: OutgoingDeps): Sender {
     offer,
     async start() {
       const { told, ready, windows } = await store.write("outbox-recover", (tx) => recoverOutbox(tx, deps));
-      for (const [account, until] of windows) quietUntil.set(account, until);
+      const leftMs = (until: number) => Math.max(0, until - clock.now());
+      for (const [account, until] of windows) accountState(account).quietUntilMono = clock.mono() + leftMs(until);
       for (const placed of ready) offer(placed);
       if (told !== undefined) offer(told);
+    },
+    retryNow(account) {
+      const state = accountState(account);
+      state.hurry.abort();
+      state.hurry = new AbortController();
     },
     async stop() {
       ending.abort();
@@ -123,14 +155,14 @@ export function makeSender(deps: OutgoingDeps): Sender {
 
 interface LineDeps extends OutgoingDeps {
   readonly offer: (placed: Placed) => void;
-  readonly quietUntil: Map<string, number>;
+  readonly account: AccountState;
   /** No further part is begun. */
   readonly signal: AbortSignal;
   /** What is being sent is cut off. */
   readonly sendSignal: AbortSignal;
 }
 
-async function drainLine(chatKey: string, line: Line, outlet: Outlet, deps: LineDeps): Promise<void> {
+async function drainLine(line: Line, outlet: Outlet, deps: LineDeps): Promise<void> {
   for (let id = line.parts[0]; id !== undefined && !deps.signal.aborted; id = line.parts[0]) {
     const part = deps.store.read.outbox.get(id);
     // Dropped, or settled for good: the next one's turn.
@@ -138,18 +170,22 @@ async function drainLine(chatKey: string, line: Line, outlet: Outlet, deps: Line
       line.parts.splice(line.parts.indexOf(id), 1);
       continue;
     }
-    await untilDue(part, chatKey, deps);
+    await untilDue(line, deps);
     if (isExpired(part, deps.clock.now())) await expire(part, deps);
-    else await sendOne(part, outlet, deps);
+    else line.dueMono = deps.clock.mono() + (await sendOne(part, outlet, deps));
   }
 }
 
-async function untilDue(part: Part, chatKey: string, { clock, quietUntil, signal }: LineDeps): Promise<void> {
-  const account = accountOf(routeOf(chatKey));
+async function untilDue(line: Line, { clock, account, signal }: LineDeps): Promise<void> {
   for (;;) {
-    const waitMs = Math.max(part.notBefore, quietUntil.get(account) ?? 0) - clock.now();
+    const waitMs = Math.max(line.dueMono, account.quietUntilMono) - clock.mono();
     if (waitMs <= 0) return;
-    await clock.sleep(waitMs, signal);
+    try {
+      await clock.sleep(waitMs, AbortSignal.any([signal, account.hurry.signal]));
+    } catch (thrown) {
+      if (signal.aborted || !(thrown instanceof Aborted)) throw thrown;
+      line.dueMono = 0;
+    }
   }
 }
 
@@ -158,8 +194,9 @@ class Withdrawn extends LanewayError {
   readonly code = "withdrawn";
 }
 
-async function sendOne(part: Part, outlet: Outlet, deps: LineDeps): Promise<void> {
-  const { store, signal, clock, quietUntil } = deps;
+/** How long its line is to wait after it, in ms. */
+async function sendOne(part: Part, outlet: Outlet, deps: LineDeps): Promise<number> {
+  const { store, signal, clock, account } = deps;
   const route = routeOf(part.chatKey);
   await store.writable(signal);
   await deps.quiet(part.chatKey);
@@ -183,13 +220,18 @@ async function sendOne(part: Part, outlet: Outlet, deps: LineDeps): Promise<void
     begin,
   );
   if (failed instanceof FencedOff) throw failed;
-  if (!begun) {
-    // Not even begun: the row is as it was. A full disk, a stopped channel or a stop of the host.
-    if (result.kind === "later") await clock.sleep(Math.max(1, result.afterMs), signal);
-    return;
+  // Not even begun: the row is as it was. A full disk, a stopped channel or a stop of the host.
+  if (!begun) return result.kind === "later" ? Math.max(1, result.afterMs) : BROKEN_RETRY_MS;
+  if (result.kind !== "later") {
+    await record(part, result, outlet, deps);
+    return 0;
   }
-  if (result.kind === "later" && result.wholeAccount) quietUntil.set(accountOf(route), clock.now() + result.afterMs);
-  await record(part, result, outlet, deps);
+  const waitMs = result.wholeAccount
+    ? result.afterMs
+    : Math.max(result.afterMs, backoffMs(RETRY, part.attempts + 1, 0.5));
+  if (result.wholeAccount) account.quietUntilMono = clock.mono() + waitMs;
+  await record(part, { ...result, afterMs: waitMs }, outlet, deps);
+  return waitMs;
 }
 
 /** Retried until it is written: the outcome is known only here. */
@@ -247,6 +289,7 @@ async function expire(part: Part, { store, delivery, log, offer }: LineDeps): Pr
   const reason = "it could not be sent in time";
   const told = await store.write("outbox-expire", (tx) => {
     if (!tx.outbox.expire(part.id, reason) || part.class === "notice") return undefined;
+    if (delivery.isOwners(routeOf(part.chatKey))) return undefined;
     return delivery.tellOwner(tx, undeliveredText(part, { state: "failed", reason }));
   });
   log.warn("outbox.failed", { part: part.id, chat: part.chatKey, reason });

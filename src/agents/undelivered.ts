@@ -14,7 +14,8 @@ const HOST_ENDED = "the host ended while it was being sent";
 
 /** sending → ready, once and marked, for a direct answer; else a person decides. */
 export function afterAmbiguous(part: Part, reason: string, policy: Ambiguous, now: number): Settled {
-  if (part.class === "notice") return { state: "held", reason };
+  // Nobody asked for it, so nobody waits for it.
+  if (part.command === undefined) return { state: "held", reason };
   const mayGoAgain = policy === "resend" && !part.again && now - part.createdAt <= RESEND_WITHIN_MS;
   return mayGoAgain ? { state: "ready", reason, again: true } : { state: "unknown", reason };
 }

@@ -107,12 +107,21 @@ interface RunDeps {
   readonly store: Store;
   readonly intake: (name: string, entry: ChannelEntry) => Intake;
   readonly delivery: Delivery;
+  /** The channel was not reached for a while and is again. */
+  readonly reached: (name: string) => void;
   readonly background: Background;
-  readonly log: Log;
 }
 
 /** Starts to receive on every channel. Resolves its stop when all have ended. */
-export function startChannels({ channels, store, intake, delivery, background, log }: RunDeps): () => Promise<void> {
+export function startChannels({
+  channels,
+  store,
+  intake,
+  delivery,
+  reached,
+  background,
+  log,
+}: RunDeps): () => Promise<void> {
   const running = [...channels].map(([name, entry]) => {
     const { channel } = entry;
     const take = intake(name, entry);
@@ -121,7 +130,7 @@ export function startChannels({ channels, store, intake, delivery, background, l
       position: (identity) => store.read.positions.get(channel.name, identity),
       take,
       changed: (state) => {
-        log.info("channel.state", { channel: name, ...state });
+        if (state.state === "up") reached(name);
         if (state.state !== "stopped") return;
         const text = `${name} has stopped: ${state.reason}. The rest of the host goes on.`;
         background(

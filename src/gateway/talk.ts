@@ -70,7 +70,8 @@ export function makeTalk(deps: TalkDeps): Talk {
       await sender.start();
       const intake = { ...accept, log, ids: deps.ids, delivery, owners: settings.owner, agent: "main" };
       stopChannels = startChannels({
-        ...{ channels, store, delivery, background, log },
+        ...{ channels, store, delivery, background },
+        reached: sender.retryNow,
         intake: (_, { channel, settings: rules }) =>
           makeIntake({ channel: channel.name, account: channel.account, rules: () => rules }, intake),
       });

@@ -120,7 +120,6 @@ export function startChannels({
   delivery,
   reached,
   background,
-  log,
 }: RunDeps): () => Promise<void> {
   const running = [...channels].map(([name, entry]) => {
     const { channel } = entry;

@@ -75,7 +75,10 @@ export const upkeep: Script = {
     await person.ended(await person.send("upkeep", "earlier"));
     await host.kill();
     const db = new Database(`${home}/laneway.db`);
-    db.prepare("insert into inbox values ('web', 'default', 'old', ?, 'x', 0)").run(Date.now() - 8 * DAY_MS);
+    db.prepare(
+      `insert into inbox (channel, account, event_key, received_at, raw_hash, command)
+       values ('web', 'default', 'old', ?, 'x', 0)`,
+    ).run(Date.now() - 8 * DAY_MS);
     db.close();
   },
   async act({ person, sent }) {

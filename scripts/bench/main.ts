@@ -4,6 +4,7 @@ import { cpus, totalmem } from "node:os";
 import { parseArgs } from "node:util";
 import { benchDurable } from "./durable.ts";
 import { benchHost } from "./host.ts";
+import { benchTelegram } from "./telegram.ts";
 
 const { values } = parseArgs({
   options: { json: { type: "boolean", default: false }, idle: { type: "string", default: "60000" } },
@@ -11,6 +12,7 @@ const { values } = parseArgs({
 
 const durable = await benchDurable([1, 8, 64]);
 const host = await benchHost(Number(values.idle));
+const telegram = await benchTelegram();
 const machine = {
   cpu: cpus()[0]?.model,
   cores: cpus().length,
@@ -19,7 +21,7 @@ const machine = {
 };
 
 if (values.json) {
-  console.log(JSON.stringify({ machine, durable, host }));
+  console.log(JSON.stringify({ machine, durable, host, telegram }));
 } else {
   const round = (value: number) => Math.round(value * 100) / 100;
   console.log(`${machine.cpu}, ${machine.cores} cores, ${machine.memoryGb} GB, Node ${machine.node}`);
@@ -31,5 +33,9 @@ if (values.json) {
       ratio: round(ratio),
     })),
   );
-  console.table(Object.entries(host).map(([figure, value]) => ({ figure, value: round(value) })));
+  const figures = {
+    ...host,
+    ...Object.fromEntries(Object.entries(telegram).map(([name, ms]) => [`telegram ${name}`, ms])),
+  };
+  console.table(Object.entries(figures).map(([figure, value]) => ({ figure, value: round(value) })));
 }

@@ -63,11 +63,12 @@ function rssMb(pid: number): number {
 }
 
 /** A model endpoint that answers at once, so that what is left is the host's own cost. */
-export async function startInstantModel(): Promise<{ baseUrl: string; stop: () => void }> {
+export async function startInstantModel(onAsked = () => {}): Promise<{ baseUrl: string; stop: () => void }> {
   const chunk = (delta: object, finish: string | null = null) =>
     `data: ${JSON.stringify({ id: "b", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
   const answer = `${chunk({ role: "assistant", content: "A short" })}${chunk({ content: " answer." })}${chunk({}, "stop")}data: [DONE]\n\n`;
   const server = createServer((request, response) => {
+    onAsked();
     request.resume().on("end", () => {
       response.writeHead(200, { "content-type": "text/event-stream" }).end(answer);
     });

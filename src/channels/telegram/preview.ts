@@ -6,6 +6,8 @@ import type { Account } from "./account.ts";
 import type { Answer } from "./client.ts";
 
 const INTERVAL_MS = 1_000;
+/** An answer that is complete by then is sent without a draft, whose call would make it wait for its turn. */
+const FIRST_MS = 500;
 /** A draft that takes longer is stale; the final message waits for it. */
 const CALL_MS = 5_000;
 const MAX_UNITS = 4_096;
@@ -73,7 +75,7 @@ function growing(
   const signal = AbortSignal.any([outer, ending.signal]);
   let shown = "";
   let latest = "";
-  let nextAt = 0;
+  let nextAt = clock.mono() + FIRST_MS;
   let inFlight: Promise<void> | undefined;
   let stopTimer: Stop | undefined;
 

@@ -5,6 +5,8 @@ import type { Account } from "./account.ts";
 
 /** The status is shown for 5 seconds or less: https://core.telegram.org/bots/api#sendchataction */
 const EVERY_MS = 4_500;
+/** An answer that is there by then needs no sign that it comes, and its call would be in the way. */
+const FIRST_MS = 300;
 
 /** @param signal ends it, as the returned stop does. */
 export function showTyping(
@@ -33,7 +35,7 @@ export function showTyping(
     if (account.heldMs() === 0) deps.background("telegram.typing", show());
     stopTimer = clock.after(EVERY_MS, tick, { keepAlive: false });
   };
-  tick();
+  stopTimer = clock.after(FIRST_MS, tick, { keepAlive: false });
   return () => {
     stopTimer();
     ending.abort();

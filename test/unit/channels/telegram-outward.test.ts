@@ -91,7 +91,7 @@ test("a draft that fails is dropped and the next one is shown", async () => {
   await preview.end();
 });
 
-test("typing is shown at once and again before it fades, until it is stopped", async () => {
+test("typing is shown soon and again before it fades, until it is stopped", async () => {
   const { telegram, clock, channel, until, pass } = await withPerson();
   const stop = channel.typing("101", undefined);
   await until(() => telegram.callsOf("sendChatAction").length === 3);
@@ -101,6 +101,19 @@ test("typing is shown at once and again before it fades, until it is stopped", a
   await pass(20_000);
   expect(telegram.callsOf("sendChatAction")).toHaveLength(3);
   expect(clock.waiting()).toBe(0);
+});
+
+test("an answer that is there within 300 ms shows neither typing nor a draft: their calls would be in its way", async () => {
+  const { telegram, channel, pass } = await withPerson();
+  const stop = channel.typing("101", undefined);
+  const preview = channel.preview("101", "private", undefined);
+  preview?.show("a quick answer");
+  await pass(299);
+  stop();
+  await preview?.end();
+  await pass(20_000);
+  expect(telegram.callsOf("sendChatAction")).toHaveLength(0);
+  expect(telegram.callsOf("sendMessageDraft")).toHaveLength(0);
 });
 
 test("typing in a chat that is closed to the bot is not tried again", async () => {

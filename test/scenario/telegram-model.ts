@@ -8,6 +8,8 @@ export interface SlowAnswer {
   readonly asked: Promise<void>;
   says(text: string): Promise<void>;
   ends(): Promise<void>;
+  /** Cuts the connection. */
+  breaks(): Promise<void>;
   /** Resolves when the host has let go of it. */
   readonly gone: Promise<void>;
 }
@@ -95,6 +97,9 @@ function hold(): { answer: SlowAnswer; held: Held } {
       gone,
       says: async (text) => {
         (await begun.promise).write(chunk({ content: text }));
+      },
+      breaks: async () => {
+        (await begun.promise).destroy();
       },
       ends: async () => {
         (await begun.promise).end(chunk({}, "stop") + DONE);

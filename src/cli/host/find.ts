@@ -1,9 +1,9 @@
 // Owns: finding the host that runs on a home, and the token that opens it. Reads only; never makes a token.
 import { z } from "zod";
-import { type HostFile, hostFile } from "../../gateway/host-file.ts";
 import { ConfigError, messageOf, NotRunning, systemCode } from "../../kernel/errors.ts";
 import { envText } from "../../settings/env.ts";
 import { isThere, readTextFile } from "../../settings/files.ts";
+import { type HostFile, hostFile } from "../../settings/host-file.ts";
 import type { Shell } from "../shell.ts";
 
 type Place = Pick<Shell, "paths" | "env" | "ids">;

@@ -32,7 +32,7 @@ export interface Delivery {
   notice(tx: Tx, route: Route, text: string): Placed;
   /** Inside a write: a notice to the owner, where he is reached best. @param except the channel that it is about. */
   tellOwner(tx: Tx, text: string, except?: string): Placed;
-  /** Whether this is the chat in which the owner is told. */
+  /** Whether this is a chat in which the owner is told. */
   isOwners(route: Route): boolean;
   /** After the commit: a push channel begins to send. What is not handed over goes out at the next start. */
   send(placed: Placed): void;
@@ -75,12 +75,13 @@ export function makeDelivery({ clock, render, ownerRoutes, send }: DeliveryDeps)
   };
   const notice = (tx: Tx, route: Route, text: string) =>
     insert(tx, route, { command: undefined, class: "notice", text });
+  const owners = ownerRoutes.length === 0 ? [OWNER_ROUTE] : ownerRoutes;
   const ownerRoute = (except?: string) => ownerRoutes.find((route) => route.channel !== except) ?? OWNER_ROUTE;
   return {
     answer: (tx, command, part) => insert(tx, command.route, { command: command.id, ...part }),
     notice,
     tellOwner: (tx, text, except) => notice(tx, ownerRoute(except), text),
-    isOwners: (route) => chatKey(route) === chatKey(ownerRoute()),
+    isOwners: (route) => owners.some((owner) => chatKey(owner) === chatKey(route)),
     send,
   };
 }

@@ -1,5 +1,6 @@
 // Owns: what a channel's message holds beside its text, as it is stored with the command, and how the model is told of it.
 import { z } from "zod";
+import { visible } from "../kernel/visible.ts";
 import type { Command } from "../store/commands.ts";
 import type { ImageRef } from "../turns/backends/port.ts";
 
@@ -53,9 +54,14 @@ const MAX_QUOTE_CHARS = 1_000;
 export function shownText(text: string, extra: MessageExtra | undefined, media: Media): string {
   if (extra === undefined) return text;
   const { author, quoted } = extra;
-  const quote = quoted === undefined ? [] : [`[Answers ${quoted.author}: "${quoted.text.slice(0, MAX_QUOTE_CHARS)}"]`];
+  const quote = quoted === undefined ? [] : [`[Answers ${visible(quoted.author)}: "${beginning(quoted.text)}"]`];
   const own = text === "" ? [] : [author === undefined ? text : `[${author}] ${text}`];
   return [...quote, ...own, ...media.lines].join("\n");
+}
+
+/** Never ends in half a character: some endpoints refuse the whole request then. */
+function beginning(text: string): string {
+  return text.slice(0, MAX_QUOTE_CHARS).replace(/[\uD800-\uDBFF]$/, "");
 }
 
 /** For a message whose turn never came to read them. */

@@ -2,14 +2,22 @@
 // before any byte leaves, so that after a death it is known which parts may have arrived (G4). Pull doors have no part in this.
 import { backoffMs } from "../kernel/backoff.ts";
 import type { Clock } from "../kernel/clock.ts";
-import { Aborted, FencedOff, LanewayError, StoreUnavailable } from "../kernel/errors.ts";
+import { Aborted, FencedOff, LanewayError, messageOf, StoreUnavailable } from "../kernel/errors.ts";
 import type { PartId } from "../kernel/ids.ts";
 import { type Background, errorFields, type Log } from "../kernel/log.ts";
 import { type Route, routeOf } from "../store/commands.ts";
-import type { Part, PartClass, Settled } from "../store/outbox.ts";
+import type { Part, Settled } from "../store/outbox.ts";
 import type { Store, Tx } from "../store/store.ts";
 import type { Delivery, Placed } from "./delivery.ts";
-import { type Ambiguous, accountOf, afterAmbiguous, recoverOutbox, undeliveredText } from "./undelivered.ts";
+import {
+  type Ambiguous,
+  accountOf,
+  afterAmbiguous,
+  isExpired,
+  isNoticeToOwner,
+  recoverOutbox,
+  undeliveredText,
+} from "./undelivered.ts";
 
 /** What became of a part, as the channel sees it. Only `later` means that it was certainly not sent. */
 type SendResult =
@@ -56,12 +64,10 @@ export interface Sender {
   stop(): Promise<void>;
 }
 
-/** An answer is of use for a day, a notice for an hour. */
-const TTL_MS: Readonly<Record<PartClass, number>> = { answer: 86_400_000, failure: 86_400_000, notice: 3_600_000 };
 /** Of a platform that is not reached (Q1.5). */
 const RETRY = { baseMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0 };
-/** After an error that has no known cause, so that a bug costs one try a second. */
-const BROKEN_RETRY_MS = 1_000;
+/** Between two tries in any case, so that a platform that says "at once", or a bug, costs one try a second. */
+const LEAST_WAIT_MS = 1_000;
 /** At a stop, what is being sent gets this long to be confirmed. */
 const LAST_SENDS_MS = 5_000;
 
@@ -121,9 +127,9 @@ export function makeSender(deps: OutgoingDeps): Sender {
       try {
         await drainLine(line, outlet, lineDeps);
       } catch (thrown) {
-        if (thrown instanceof Aborted || thrown instanceof FencedOff) break;
+        if (ending.signal.aborted || thrown instanceof FencedOff) break;
         log.error("outbox.broken", { chat: chatKey, ...errorFields(thrown) });
-        await clock.sleep(BROKEN_RETRY_MS, ending.signal).catch(() => {});
+        await clock.sleep(LEAST_WAIT_MS, ending.signal).catch(() => {});
       }
     }
     line.running = false;
@@ -170,16 +176,19 @@ async function drainLine(line: Line, outlet: Outlet, deps: LineDeps): Promise<vo
       line.parts.splice(line.parts.indexOf(id), 1);
       continue;
     }
-    await untilDue(line, deps);
+    // After a wait the rows are looked at again: it may have been dropped, and an earlier one sent again by its owner.
+    if (await untilDue(line, deps)) continue;
+    await deps.store.writable(deps.signal);
     if (isExpired(part, deps.clock.now())) await expire(part, deps);
     else line.dueMono = deps.clock.mono() + (await sendOne(part, outlet, deps));
   }
 }
 
-async function untilDue(line: Line, { clock, account, signal }: LineDeps): Promise<void> {
-  for (;;) {
+/** Whether there was anything to wait for. */
+async function untilDue(line: Line, { clock, account, signal }: LineDeps): Promise<boolean> {
+  for (let waited = false; ; waited = true) {
     const waitMs = Math.max(line.dueMono, account.quietUntilMono) - clock.mono();
-    if (waitMs <= 0) return;
+    if (waitMs <= 0) return waited;
     try {
       await clock.sleep(waitMs, AbortSignal.any([signal, account.hurry.signal]));
     } catch (thrown) {
@@ -189,24 +198,39 @@ async function untilDue(line: Line, { clock, account, signal }: LineDeps): Promi
   }
 }
 
-/** The owner dropped it, or another host has it: nothing was sent. */
+/** The owner dropped it, another host has it, or the platform asked for quiet meanwhile: nothing was sent. */
 class Withdrawn extends LanewayError {
   readonly code = "withdrawn";
 }
 
 /** How long its line is to wait after it, in ms. */
 async function sendOne(part: Part, outlet: Outlet, deps: LineDeps): Promise<number> {
-  const { store, signal, clock, account } = deps;
-  const route = routeOf(part.chatKey);
-  await store.writable(signal);
+  const { clock, account } = deps;
   await deps.quiet(part.chatKey);
+  const { begun, result } = await attemptSend(part, outlet, deps);
+  // Not even begun: the row is as it was. A full disk, a stopped channel or a stop of the host.
+  if (!begun) return Math.max(result.kind === "later" ? result.afterMs : 0, LEAST_WAIT_MS);
+  await record(part, result, outlet, deps);
+  if (result.kind !== "later") return 0;
+  if (!result.wholeAccount) return Math.max(result.afterMs, backoffMs(RETRY, part.attempts + 1, 0.5));
+  const waitMs = Math.max(result.afterMs, LEAST_WAIT_MS);
+  account.quietUntilMono = clock.mono() + waitMs;
+  return waitMs;
+}
+
+/** Guards the outlet's contract: whatever it does, what was begun has a result. */
+async function attemptSend(
+  part: Part,
+  outlet: Outlet,
+  { store, clock, account, sendSignal }: LineDeps,
+): Promise<{ begun: boolean; result: SendResult }> {
+  const route = routeOf(part.chatKey);
   let failed: unknown;
   let begun = false;
   const begin = async () => {
     try {
-      await store.write("send", (tx) => {
-        if (!tx.outbox.take(part.id, tx.generation)) throw new Withdrawn(`part ${part.id} is no longer ready`);
-      });
+      if (account.quietUntilMono > clock.mono()) throw new Withdrawn("the platform asked for quiet");
+      await take(part, store);
       begun = true;
     } catch (thrown) {
       failed = thrown;
@@ -214,24 +238,25 @@ async function sendOne(part: Part, outlet: Outlet, deps: LineDeps): Promise<numb
     }
   };
   const { text, extra, replyTo, again } = part;
-  const result = await outlet.send(
-    { chat: route.chat, thread: route.thread, text, extra, replyTo, again },
-    deps.sendSignal,
-    begin,
-  );
+  const outgoing = { chat: route.chat, thread: route.thread, text, extra, replyTo, again };
+  const result = await outlet.send(outgoing, sendSignal, begin).catch((thrown: unknown): SendResult => {
+    if (!begun) throw thrown;
+    return { kind: "ambiguous", reason: messageOf(thrown) };
+  });
   if (failed instanceof FencedOff) throw failed;
-  // Not even begun: the row is as it was. A full disk, a stopped channel or a stop of the host.
-  if (!begun) return result.kind === "later" ? Math.max(1, result.afterMs) : BROKEN_RETRY_MS;
-  if (result.kind !== "later") {
-    await record(part, result, outlet, deps);
-    return 0;
+  if (!begun && failed === undefined && result.kind !== "later") {
+    // It has a result without having asked: recorded all the same, so that it is not sent again and again.
+    await take(part, store);
+    begun = true;
   }
-  const waitMs = result.wholeAccount
-    ? result.afterMs
-    : Math.max(result.afterMs, backoffMs(RETRY, part.attempts + 1, 0.5));
-  if (result.wholeAccount) account.quietUntilMono = clock.mono() + waitMs;
-  await record(part, { ...result, afterMs: waitMs }, outlet, deps);
-  return waitMs;
+  return { begun, result };
+}
+
+/** ready → sending; rejects when the part is not to be sent any more. */
+async function take(part: Part, store: Store): Promise<void> {
+  await store.write("send", (tx) => {
+    if (!tx.outbox.take(part.id, tx.generation)) throw new Withdrawn(`part ${part.id} is no longer ready`);
+  });
 }
 
 /** Retried until it is written: the outcome is known only here. */
@@ -274,22 +299,19 @@ function writeResult(
           ? { state: "failed", reason: result.reason }
           : afterAmbiguous(part, result.reason, outlet.ambiguous, now);
       tx.outbox.settle(part.id, settled, tx.generation);
-      // What went wrong with a notice to the owner is listed, and causes no further notice.
-      if (settled.state === "ready" || delivery.isOwners(routeOf(part.chatKey))) return { state: settled.state };
-      return { state: settled.state, told: delivery.tellOwner(tx, undeliveredText(part, settled)) };
+      if (settled.state === "ready" || isNoticeToOwner(part, delivery)) return { state: settled.state };
+      // What cannot be told must not undo what is known.
+      const told = tx.attempt(() => delivery.tellOwner(tx, undeliveredText(part, settled)));
+      return { state: settled.state, ...(told.ok && { told: told.value }) };
     }
   }
-}
-
-function isExpired(part: Part, now: number): boolean {
-  return now - part.createdAt > TTL_MS[part.class];
 }
 
 async function expire(part: Part, { store, delivery, log, offer }: LineDeps): Promise<void> {
   const reason = "it could not be sent in time";
   const told = await store.write("outbox-expire", (tx) => {
     if (!tx.outbox.expire(part.id, reason) || part.class === "notice") return undefined;
-    if (delivery.isOwners(routeOf(part.chatKey))) return undefined;
+    if (isNoticeToOwner(part, delivery)) return undefined;
     return delivery.tellOwner(tx, undeliveredText(part, { state: "failed", reason }));
   });
   log.warn("outbox.failed", { part: part.id, chat: part.chatKey, reason });

@@ -1,7 +1,7 @@
 // Owns: what becomes of a part of which nobody knows whether it arrived, and how its owner is told (G4). SQL only, inside a write.
 import type { Clock } from "../kernel/clock.ts";
 import { type Route, routeOf } from "../store/commands.ts";
-import type { Part, Settled } from "../store/outbox.ts";
+import type { Part, PartClass, Settled } from "../store/outbox.ts";
 import type { Tx } from "../store/store.ts";
 import type { Delivery, Placed } from "./delivery.ts";
 
@@ -10,6 +10,8 @@ export type Ambiguous = "resend" | "hold";
 
 /** A direct answer of unknown outcome goes once more only while its person still waits for it. */
 const RESEND_WITHIN_MS = 600_000;
+/** An answer is of use for a day, a notice for an hour. */
+const TTL_MS: Readonly<Record<PartClass, number>> = { answer: 86_400_000, failure: 86_400_000, notice: 3_600_000 };
 const HOST_ENDED = "the host ended while it was being sent";
 
 /** sending → ready, once and marked, for a direct answer; else a person decides. */
@@ -18,6 +20,15 @@ export function afterAmbiguous(part: Part, reason: string, policy: Ambiguous, no
   if (part.command === undefined) return { state: "held", reason };
   const mayGoAgain = policy === "resend" && !part.again && now - part.createdAt <= RESEND_WITHIN_MS;
   return mayGoAgain ? { state: "ready", reason, again: true } : { state: "unknown", reason };
+}
+
+export function isExpired(part: Part, now: number): boolean {
+  return now - part.createdAt > TTL_MS[part.class];
+}
+
+/** What went wrong with it is listed, and causes no further notice. */
+export function isNoticeToOwner(part: Part, delivery: Pick<Delivery, "isOwners">): boolean {
+  return part.command === undefined && delivery.isOwners(routeOf(part.chatKey));
 }
 
 interface Recovered {

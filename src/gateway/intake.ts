@@ -3,7 +3,7 @@
 import type { Delivery, Placed } from "../agents/delivery.ts";
 import { type MessageExtra, messageExtraOf, storedExtra } from "../agents/message.ts";
 import { sessionKey } from "../agents/session.ts";
-import type { ChannelEvent, EventBatch, UnreadableEvent } from "../channels/port.ts";
+import type { ChannelEvent, EventBatch } from "../channels/port.ts";
 import type { Stop } from "../kernel/clock.ts";
 import { messageOf, QueueFull } from "../kernel/errors.ts";
 import type { Ids, SessionKey } from "../kernel/ids.ts";
@@ -38,96 +38,88 @@ export type Intake = (identity: string, batch: EventBatch) => Promise<void>;
 
 /** What comes within it belongs to the message before: the pieces of an album, or of a text that the platform has split. */
 const JOIN_MS = 1_500;
+/** As much as a message from elsewhere may have; what follows is a message of its own. */
+const MAX_JOINED_CHARS = 100_000;
 /** How far back in a chat the message is looked for that an edit or a further piece belongs to. */
 const LOOK_BACK = 50;
 
 export function makeIntake(door: IntakeDoor, deps: IntakeDeps): Intake {
   const { store, log } = deps;
   return async (identity, batch) => {
-    const prepared = batch.events.map((event) => prepare(event, door, deps));
+    const places: Stop[] = [];
+    const taking = { ...deps, door, places };
     try {
       const effects = await store.write("intake", (tx) => {
-        const done = prepared.flatMap((one) => takeOne(tx, one, identity, door, deps));
+        const done = batch.events.flatMap((event) => takeOne(tx, event, identity, taking));
         tx.positions.put(door.channel, identity, batch.position);
         return done;
       });
-      for (const effect of effects) effect();
+      for (const effect of effects) runEffect(effect, log);
     } finally {
-      for (const { release } of prepared) release();
+      for (const giveUp of places) giveUp();
     }
     if (batch.events.length > 0) log.debug("channel.taken", { channel: door.channel, events: batch.events.length });
   };
 }
 
-interface Prepared {
-  readonly event: ChannelEvent | UnreadableEvent;
-  /** Why there is no place for a new message in its session. */
-  readonly full: QueueFull | undefined;
-  readonly release: Stop;
+interface Taking extends IntakeDeps {
+  readonly door: IntakeDoor;
+  /** Places in the queue for the new messages of this batch: held until these are in its index, or the write has failed. */
+  readonly places: Stop[];
 }
 
 type Effect = () => void;
 
-function routeOf(event: ChannelEvent, { channel, account }: IntakeDoor): Route {
-  return { channel, account, chat: event.chat, thread: event.thread };
-}
-
-/** Memory before the write: a place in the queue for each message. */
-function prepare(event: ChannelEvent | UnreadableEvent, door: IntakeDoor, { queue, agent }: IntakeDeps): Prepared {
-  if ("problem" in event) return { event, full: undefined, release: () => {} };
+/** The rows are kept, so whatever goes wrong in memory is no reason to ask for the same events again. */
+function runEffect(effect: Effect, log: Log): void {
   try {
-    return { event, full: undefined, release: queue.reserve(sessionKey(agent, routeOf(event, door))) };
+    effect();
   } catch (thrown) {
-    if (!(thrown instanceof QueueFull)) throw thrown;
-    return { event, full: thrown, release: () => {} };
+    log.error("channel.effect-failed", errorFields(thrown));
   }
 }
 
 /** Never fails alone: an event that cannot be kept is kept raw, and the owner is told. */
-function takeOne(tx: Tx, prepared: Prepared, identity: string, door: IntakeDoor, deps: IntakeDeps): readonly Effect[] {
-  const { event } = prepared;
-  const key: EventKey = { channel: door.channel, account: identity, key: event.key };
+function takeOne(tx: Tx, event: EventBatch["events"][number], identity: string, deps: Taking): readonly Effect[] {
+  const key: EventKey = { channel: deps.door.channel, account: identity, key: event.key };
   if (tx.inbox.find(key) !== undefined) return [];
-  if ("problem" in event) return [reject(tx, key, event.raw, event.problem, deps)];
-  const taken = tx.attempt(() => takeEvent(tx, event, key, prepared.full, door, deps));
+  if ("problem" in event) return reject(tx, key, event.raw, event.problem, deps);
+  const taken = tx.attempt(() => takeEvent(tx, event, key, deps));
   if (taken.ok) return taken.value;
-  deps.log.error("channel.event-rejected", { channel: door.channel, key: event.key, ...errorFields(taken.error) });
-  return [reject(tx, key, JSON.stringify(event), messageOf(taken.error), deps)];
+  deps.log.error("channel.event-rejected", { channel: key.channel, key: event.key, ...errorFields(taken.error) });
+  return reject(tx, key, JSON.stringify(event), messageOf(taken.error), deps);
 }
 
-function reject(tx: Tx, key: EventKey, raw: string, problem: string, { clock, delivery }: IntakeDeps): Effect {
+function reject(tx: Tx, key: EventKey, raw: string, problem: string, deps: Taking): readonly Effect[] {
+  const { clock, delivery, log } = deps;
   const now = clock.now();
   tx.rejected.add(key, raw, problem, now);
   tx.inbox.insert(key, "", null, now);
-  return send(
-    delivery,
-    delivery.tellOwner(tx, `An event from ${key.channel} could not be taken: ${problem} It is kept as it came.`),
-  );
+  const text = `An event from ${key.channel} could not be taken: ${problem} It is kept as it came.`;
+  const told = tx.attempt(() => delivery.tellOwner(tx, text));
+  if (told.ok) return [send(delivery, told.value)];
+  log.error("channel.owner-not-told", { channel: key.channel, key: key.key, ...errorFields(told.error) });
+  return [];
 }
 
 function send(delivery: Delivery, placed: Placed): Effect {
   return () => delivery.send(placed);
 }
 
-function takeEvent(
-  tx: Tx,
-  event: ChannelEvent,
-  key: EventKey,
-  full: QueueFull | undefined,
-  door: IntakeDoor,
-  deps: IntakeDeps,
-): readonly Effect[] {
-  const { channel, account } = door;
-  const admission = admit(event, { channel, account, rules: door.rules(), owners: deps.owners, read: tx });
+function takeEvent(tx: Tx, event: ChannelEvent, key: EventKey, deps: Taking): readonly Effect[] {
+  const { channel, account, rules } = deps.door;
+  const admission = admit(event, { channel, account, rules: rules(), owners: deps.owners, read: tx });
   if (admission.kind === "ignored") return [];
-  const route = routeOf(event, door);
+  const route: Route = { channel, account, chat: event.chat, thread: event.thread };
   if (admission.kind === "ask-owner") return askOwner(tx, event, key, route, deps);
-  if (event.kind === "edit") return takeEdit(tx, event, key, admission, route, full, deps);
   const inbound = inboundOf(event, key, admission, route, deps);
+  if (event.kind === "edit") return takeEdit(tx, event, inbound, deps);
   const command = parseChatCommand(inbound.text);
   if (command !== undefined) return [insertChatCommand(tx, inbound, command, deps).after];
-  if (inbound.text.trim() === "" && event.attachments.length === 0) return [];
-  return join(tx, event, inbound, deps) ?? begin(tx, event, inbound, full, deps);
+  // To answer somebody with nothing but the bot's name is to point at what he wrote.
+  const isEmpty = inbound.text.trim() === "" && event.attachments.length === 0 && event.quoted === undefined;
+  if (isEmpty) return [];
+  return join(tx, event, inbound, deps) ?? begin(tx, event, inbound, deps);
 }
 
 function askOwner(tx: Tx, event: ChannelEvent, key: EventKey, route: Route, deps: IntakeDeps): readonly Effect[] {
@@ -152,7 +144,7 @@ function inboundOf(
   key: EventKey,
   { role, actor }: Admitted,
   route: Route,
-  { agent }: IntakeDeps,
+  { agent }: Taking,
 ): Inbound {
   const { channel, account } = route;
   return {
@@ -181,14 +173,10 @@ function extraOf(event: ChannelEvent): MessageExtra {
 }
 
 /** A new command, or a visible refusal when there is no place for it (G15). */
-function begin(
-  tx: Tx,
-  event: ChannelEvent,
-  inbound: Inbound,
-  full: QueueFull | undefined,
-  deps: IntakeDeps,
-): readonly Effect[] {
+function begin(tx: Tx, event: ChannelEvent, inbound: Inbound, deps: Taking): readonly Effect[] {
   const { clock, queue, delivery } = deps;
+  const session = sessionKey(inbound.agent, inbound.route);
+  const full = reserve(session, deps);
   if (full !== undefined) {
     tx.inbox.insert(inbound.event, inbound.rawHash, null, clock.now());
     return [
@@ -196,9 +184,22 @@ function begin(
     ];
   }
   const waits = event.album !== undefined || event.full;
-  const session: SessionKey = sessionKey(inbound.agent, inbound.route);
   const { made } = insert(tx, { ...inbound, notBefore: waits ? clock.now() + JOIN_MS : 0 }, session, "message", deps);
   return made === undefined ? [] : [() => queue.offer(made)];
+}
+
+/**
+ * Why there is no place. Taken inside the write, though it is memory: only here is it known which events make commands (most
+ * of a busy group's do not), and it is given up whether the write is kept or not.
+ */
+function reserve(session: SessionKey, { queue, places }: Taking): QueueFull | undefined {
+  try {
+    places.push(queue.reserve(session));
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof QueueFull) return thrown;
+    throw thrown;
+  }
 }
 
 /** The event as a further piece of a message that nobody has begun; undefined when there is none. */
@@ -212,6 +213,7 @@ function join(tx: Tx, event: ChannelEvent, inbound: Inbound, deps: IntakeDeps): 
   if (!isPiece) return undefined;
   const notBefore = event.album !== undefined || event.full ? now + JOIN_MS : command.notBefore;
   const text = [command.text, event.text].filter((piece) => piece !== "").join("\n");
+  if (text.length > MAX_JOINED_CHARS) return undefined;
   const more: MessageExtra = {
     ...extra,
     refs: [...extra.refs, event.ref],
@@ -224,32 +226,24 @@ function join(tx: Tx, event: ChannelEvent, inbound: Inbound, deps: IntakeDeps): 
 }
 
 /** What nobody has begun is changed; what was answered already is answered anew; an edit that changes no text is none. */
-function takeEdit(
-  tx: Tx,
-  event: ChannelEvent,
-  key: EventKey,
-  admission: Admitted,
-  route: Route,
-  full: QueueFull | undefined,
-  deps: IntakeDeps,
-): readonly Effect[] {
-  const inbound = inboundOf(event, key, admission, route, deps);
+function takeEdit(tx: Tx, event: ChannelEvent, inbound: Inbound, deps: Taking): readonly Effect[] {
+  // A command that is written into an old message is neither run nor shown to the model.
+  if (event.text === "" || parseChatCommand(event.text) !== undefined) return [];
   const found = lookBack(
     tx,
-    route,
+    inbound.route,
     (command, extra) => command.sender === inbound.sender && extra.refs.includes(event.ref),
   );
-  if (found === undefined || found.command.text === event.text || event.text === "") return [];
+  if (found === undefined) return [];
   const { command, extra } = found;
+  const edited = `(Edited) ${event.text}`;
   const isWhole = extra.refs.length === 1 || extra.album !== undefined;
-  if (!isWhole) return [];
+  // Telegram also calls it an edit when it has loaded the preview of a link.
+  if (!isWhole || command.text === event.text || command.text === edited) return [];
   const to = { text: event.text, extra: storedExtra(extra), notBefore: command.notBefore };
-  if (tx.commands.rewrite(command.id, to)) {
-    tx.inbox.insert(key, event.rawHash, command.id, deps.clock.now());
-    return [];
-  }
-  if (parseChatCommand(event.text) !== undefined) return [];
-  return begin(tx, event, { ...inbound, text: `(Edited) ${event.text}` }, full, deps);
+  if (!tx.commands.rewrite(command.id, to)) return begin(tx, event, { ...inbound, text: edited }, deps);
+  tx.inbox.insert(inbound.event, inbound.rawHash, command.id, deps.clock.now());
+  return [];
 }
 
 function lookBack(

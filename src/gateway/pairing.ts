@@ -33,7 +33,7 @@ export function invite(
   const known = tx.peers.get(key);
   if (known !== undefined && now - known.toldAt < HOUR_MS) return undefined;
   if (tx.peers.pending(now).length >= MAX_PENDING) return undefined;
-  const code = ids.random(CODE_BITS);
+  const code = newCode(ids);
   if (!tx.peers.ask(key, { name, code, expiresAt: now + CODE_LIFE_MS }, now)) return undefined;
   return [
     "This is a private assistant. If its owner knows you, give him this code within ten minutes:",
@@ -43,36 +43,37 @@ export function invite(
 }
 
 /** Lets the sender of a code in. Throws Forbidden while a channel is blocked, NotFound for a code that is none. */
-export async function approve(code: string, deps: PairingDeps): Promise<Peer> {
-  const { store, clock } = deps;
+export async function approve(code: string, { store, clock }: PairingDeps): Promise<Peer> {
   const now = clock.now();
-  const waiting = store.read.peers.pending(now).filter((peer) => peer.code !== undefined);
-  const channels = new Set(waiting.map((peer) => peer.channel));
+  // One write from the look to the count, so that guesses that come at once count like those that come one by one.
+  const approved = await store.write("pairing", (tx) => {
+    const waiting = tx.peers.pending(now).filter((peer) => peer.code !== undefined);
+    const channels = new Set(waiting.map((peer) => peer.channel));
+    checkNotBlocked(tx, channels, now);
+    // Every code is compared, so that the time tells nothing.
+    const [found] = waiting.filter((peer) => isSame(code, peer.code ?? ""));
+    if (found !== undefined && tx.peers.approve(found, code, now)) {
+      const detail = { name: found.name };
+      tx.audit.add({ actor: OWNER, action: "pairing.approve", target: targetOf(found), detail }, now);
+      return { ...found, state: "approved" as const, code: undefined };
+    }
+    tx.audit.add({ actor: OWNER, action: "pairing.wrong-code", target: [...channels].join(" "), detail: {} }, now);
+    for (const channel of channels) tx.peers.missed(channel, WRONG_A_REQUEST, now);
+    return undefined;
+  });
+  if (approved !== undefined) return approved;
+  throw new NotFound("no request has this code", {
+    hint: "A code holds for ten minutes and is void after five wrong tries; the sender gets a new one by writing again after an hour.",
+  });
+}
+
+function checkNotBlocked(tx: Tx, channels: Iterable<string>, now: number): void {
   for (const channel of channels) {
-    if (store.read.peers.misses(channel, now - HOUR_MS) < WRONG_AN_HOUR) continue;
+    if (tx.peers.misses(channel, now - HOUR_MS) < WRONG_AN_HOUR) continue;
     throw new Forbidden(`${WRONG_AN_HOUR} wrong codes came within an hour; ${channel} takes none for now`, {
       hint: "Wait an hour, or add the sender's numeric id to `allow` in the settings.",
     });
   }
-  // Every code is compared, so that the time tells nothing.
-  const [found] = waiting.filter((peer) => isSame(code, peer.code ?? ""));
-  const approved =
-    found !== undefined &&
-    (await store.write("pairing", (tx) => {
-      tx.audit.add(
-        { actor: OWNER, action: "pairing.approve", target: targetOf(found), detail: { name: found.name } },
-        now,
-      );
-      return tx.peers.approve(found, code, now);
-    }));
-  if (found !== undefined && approved) return { ...found, state: "approved", code: undefined };
-  await store.write("pairing", (tx) => {
-    tx.audit.add({ actor: OWNER, action: "pairing.wrong-code", target: [...channels].join(" "), detail: {} }, now);
-    for (const channel of channels) tx.peers.missed(channel, WRONG_A_REQUEST, now);
-  });
-  throw new NotFound("no request has this code", {
-    hint: "A code holds for ten minutes and is void after five wrong tries; the sender gets a new one by writing again after an hour.",
-  });
 }
 
 /** Shuts a sender out, who asked or was let in. `peer` as `pairing.list` shows it: channel:account:sender. */
@@ -95,6 +96,11 @@ export async function deny(peer: string, { store, clock }: PairingDeps): Promise
 
 export function targetOf({ channel, account, sender }: PeerKey): string {
   return `${channel}:${account}:${sender}`;
+}
+
+/** Hexadecimal: easy to say and to type, and never like an option of the command line. */
+function newCode(ids: Ids): string {
+  return Buffer.from(ids.random(CODE_BITS), "base64url").toString("hex");
 }
 
 function isSame(a: string, b: string): boolean {

@@ -4,6 +4,8 @@ import type { Preview } from "../channels/port.ts";
 import type { Stop } from "../kernel/clock.ts";
 import type { Events, HostEvent } from "../kernel/events.ts";
 import type { CommandId } from "../kernel/ids.ts";
+import { errorFields, type Log } from "../kernel/log.ts";
+import { chatKey } from "../store/commands.ts";
 import type { Store } from "../store/store.ts";
 import { type Channels, entryOf } from "./channels.ts";
 
@@ -19,10 +21,35 @@ interface Shown {
   text: string;
 }
 
-export function showTurns({ channels, events, store }: { channels: Channels; events: Events; store: Store }): Showing {
+interface ShowingDeps {
+  readonly channels: Channels;
+  readonly events: Events;
+  readonly store: Store;
+  readonly log: Log;
+}
+
+export function showTurns({ channels, events, store, log }: ShowingDeps): Showing {
   const shown = new Map<CommandId, Shown>();
   const ending = new Map<string, Set<Promise<void>>>();
 
+  const end = (id: CommandId, chat: string) => {
+    const one = shown.get(id);
+    if (one === undefined) return;
+    shown.delete(id);
+    one.stopTyping();
+    if (one.preview === undefined) return;
+    // It is decoration: that it could not be ended well holds back nothing.
+    const broken = (thrown: unknown) => log.warn("channel.preview-broken", { chat, ...errorFields(thrown) });
+    const ended = one.preview
+      .end()
+      .catch(broken)
+      .finally(() => {
+        const left = ending.get(chat);
+        left?.delete(ended);
+        if (left?.size === 0) ending.delete(chat);
+      });
+    ending.set(chat, (ending.get(chat) ?? new Set()).add(ended));
+  };
   const begin = (id: CommandId) => {
     const command = store.read.commands.get(id);
     const entry = command === undefined ? undefined : entryOf(channels, command.route);
@@ -30,20 +57,9 @@ export function showTurns({ channels, events, store }: { channels: Channels; eve
     const { chat, thread } = command.route;
     const kind = chat.startsWith("-") ? "group" : "private";
     const { channel } = entry;
+    // Begun again without having ended: what was shown of it then is over.
+    end(id, chatKey(command.route));
     shown.set(id, { stopTyping: channel.typing(chat, thread), preview: channel.preview(chat, kind, thread), text: "" });
-  };
-  const end = (id: CommandId, chat: string) => {
-    const one = shown.get(id);
-    if (one === undefined) return;
-    shown.delete(id);
-    one.stopTyping();
-    if (one.preview === undefined) return;
-    const ended = one.preview.end().finally(() => {
-      const left = ending.get(chat);
-      left?.delete(ended);
-      if (left?.size === 0) ending.delete(chat);
-    });
-    ending.set(chat, (ending.get(chat) ?? new Set()).add(ended));
   };
   const grow = (one: Shown | undefined, text: string) => {
     if (one === undefined) return;

@@ -49,7 +49,7 @@ interface One {
 
 async function usable(one: One, deps: MediaDeps): Promise<Media> {
   const { attachment } = one;
-  const type = attachment.mediaType ?? (attachment.kind === "image" ? "image/jpeg" : "");
+  const type = attachment.mediaType?.toLowerCase() ?? (attachment.kind === "image" ? "image/jpeg" : "");
   try {
     if (Object.hasOwn(IMAGE_TYPES, type)) return { lines: [], images: [await keepImage(one, type, deps)] };
     if (attachment.kind === "voice" || attachment.kind === "audio") return line(await heard(one, deps));
@@ -72,26 +72,31 @@ function nameOf({ kind, name, bytes }: StoredAttachment): string {
 /** The name follows from command and place, so that a turn that runs again after a crash writes the same file. */
 async function keepImage(
   { attachment, index, command, signal }: One,
-  type: string,
+  mediaType: string,
   deps: MediaDeps,
 ): Promise<ImageRef> {
   const bytes = await download(attachment, command, signal, deps);
-  const file = join(String(command.id), `${index + 1}.${IMAGE_TYPES[type]}`);
+  const file = join(String(command.id), `${index + 1}.${IMAGE_TYPES[mediaType]}`);
   await mkdir(join(deps.folder, String(command.id)), { recursive: true, mode: 0o700 });
   await writeFile(join(deps.folder, file), bytes, { mode: 0o600 });
-  return { file, mediaType: type };
+  return { file, mediaType };
 }
 
 async function heard({ attachment, command, signal }: One, deps: MediaDeps): Promise<string> {
-  const { transcribe } = deps;
+  const { transcribe, log } = deps;
   if (transcribe === undefined) {
     return `[${nameOf(attachment)}: it cannot be heard here, since no transcription is set up (settings: media.transcribe). Say so, and ask for text.]`;
   }
   const bytes = await download(attachment, command, signal, deps);
-  const text = await transcribe({ bytes, mediaType: attachment.mediaType ?? "audio/ogg" }, signal);
-  return text.trim() === ""
-    ? `[${nameOf(attachment)}: nothing was understood]`
-    : `[${attachment.kind}, transcribed] ${text.trim()}`;
+  try {
+    const text = await transcribe({ bytes, mediaType: attachment.mediaType ?? "audio/ogg" }, signal);
+    return text.trim() === ""
+      ? `[${nameOf(attachment)}: nothing was understood]`
+      : `[${attachment.kind}, transcribed] ${text.trim()}`;
+  } catch (thrown) {
+    log.warn("media.unheard", { commandId: command.id, ...errorFields(thrown) });
+    return `[${nameOf(attachment)}: it could not be heard: ${messageOf(thrown)}]`;
+  }
 }
 
 function download(attachment: StoredAttachment, command: Command, signal: AbortSignal, { channel }: MediaDeps) {

@@ -24,6 +24,8 @@ export interface TelegramStage extends AsyncDisposable {
   readonly world: World;
   /** Known to Telegram, with a private chat. */
   readonly owner: Talker;
+  /** The settings of the host, with the token that is right now. */
+  settings(): string;
   /** The next one of those who may write. */
   friend(): Talker;
   /** Somebody new, with a private chat. */
@@ -52,6 +54,7 @@ export async function startStage(options: StageOptions = {}): Promise<TelegramSt
   const world = await startWorld(stageSettings(telegram, model, options));
   return {
     ...{ telegram, model, world, owner },
+    settings: () => stageSettings(telegram, model, options),
     friend() {
       const id = FRIEND_IDS[friends];
       if (id === undefined) throw new Error("the stage has no more friends");
@@ -128,6 +131,17 @@ export async function channelBecomes(world: World, state: string, name = "telegr
     const found = await channelState(world, name);
     return found?.state === state && found;
   });
+}
+
+export async function outbox(world: World, all = false): Promise<Json[]> {
+  return (await world.host().api("outbox.list", { all })).body.parts;
+}
+
+/** Nothing for Telegram waits, is being sent or is in doubt, so that a kill now leaves nothing open. */
+export async function allSettled(world: World): Promise<void> {
+  await eventually("nothing for Telegram is open", async () =>
+    (await outbox(world)).every(({ chat }: Json) => !String(chat).startsWith("telegram")),
+  );
 }
 
 /** What the owner reads on the page. */

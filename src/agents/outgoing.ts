@@ -55,8 +55,11 @@ export interface OutgoingDeps {
 }
 
 export interface Sender {
-  /** Once, before anything else: settles what an earlier host was sending and goes on with what is ready. */
-  start(): Promise<void>;
+  /**
+   * Once, before anything else: settles what an earlier host was sending and goes on with what is ready. Gives by account for
+   * how many ms the platform still wants to be left alone.
+   */
+  start(): Promise<ReadonlyMap<string, number>>;
   offer(placed: Placed): void;
   /** The account is reached again: what waits only because it was not is tried now. */
   retryNow(account: string): void;
@@ -140,10 +143,11 @@ export function makeSender(deps: OutgoingDeps): Sender {
     offer,
     async start() {
       const { told, ready, windows } = await store.write("outbox-recover", (tx) => recoverOutbox(tx, deps));
-      const leftMs = (until: number) => Math.max(0, until - clock.now());
-      for (const [account, until] of windows) accountState(account).quietUntilMono = clock.mono() + leftMs(until);
+      const left = new Map([...windows].map(([account, until]) => [account, Math.max(0, until - clock.now())]));
+      for (const [account, ms] of left) accountState(account).quietUntilMono = clock.mono() + ms;
       for (const placed of ready) offer(placed);
       if (told !== undefined) offer(told);
+      return left;
     },
     retryNow(account) {
       const state = accountState(account);

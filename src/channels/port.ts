@@ -120,6 +120,8 @@ export interface Channel {
    * @param begin awaited when the pace lets the part go, before any byte leaves; when it rejects nothing is sent.
    */
   send(part: OutgoingPart, signal: AbortSignal, begin?: () => Promise<void>): Promise<SendResult>;
+  /** No call goes out for so long: the platform asked an earlier host to be left alone, and this one knows it only from rows. */
+  hold(ms: number): void;
   /** Shows that work goes on until the returned stop is called. */
   typing(chat: string, thread: string | undefined): () => void;
   preview(chat: string, chatKind: "private" | "group", thread: string | undefined): Preview | undefined;

@@ -67,7 +67,8 @@ export function makeTalk(deps: TalkDeps): Talk {
     status: () => channelStatus(channels),
     webhook: (account, secret, body) => channels.get(`telegram:${account}`)?.webhook?.(secret, body),
     async start(accept) {
-      await sender.start();
+      // Drafts and typing are calls too.
+      for (const [account, ms] of await sender.start()) channels.get(account)?.channel.hold(ms);
       const intake = { ...accept, log, ids: deps.ids, delivery, owners: settings.owner, agent: "main" };
       stopChannels = startChannels({
         ...{ channels, store, delivery, background },

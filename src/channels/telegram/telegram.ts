@@ -109,6 +109,7 @@ export function makeTelegram(deps: TelegramDeps): TelegramChannel {
       }
       return send(account, part, AbortSignal.any([signal, life.sending.signal]), begin);
     },
+    hold: account.hold,
     typing: (chat, thread) => showTyping({ account, clock, background, signal: life.receiving.signal }, chat, thread),
     preview: (chat, chatKind, thread) =>
       chatKind === "private" ? drafts.open(chat, thread, life.receiving.signal) : undefined,

@@ -292,7 +292,8 @@ function writeResult(
       tx.outbox.sent(part.id, result.ref, tx.generation, now);
       return { state: "sent" };
     case "later": {
-      const notBefore = now + result.afterMs;
+      // Waits are measured by the monotonic clock, in fractions; rows hold whole milliseconds.
+      const notBefore = Math.ceil(now + result.afterMs);
       tx.outbox.settle(part.id, { state: "ready", reason: result.reason, notBefore }, tx.generation);
       return { state: "later" };
     }

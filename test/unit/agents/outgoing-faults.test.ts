@@ -37,6 +37,16 @@ test("a window of the whole account holds all its chats, without one call inside
   expect(rig.texts("ann").concat(rig.texts("bob"))).toEqual(["a1", "a1", "b1"]);
 });
 
+test("a wait that is no whole number of milliseconds is waited for, and the part goes before later ones (G5)", async () => {
+  await using rig = await makeSending({ script: (_, count) => (count === 1 ? later(1_500.25) : SENT) });
+  const [first] = await rig.place("ann", "one");
+  await rig.place("ann", "two");
+  expect(rig.part(first)).toMatchObject({ state: "ready", attempts: 1 });
+  await rig.pass(2_000);
+  expect(rig.texts()).toEqual(["one", "one", "two"]);
+  expect(rig.logged.map(({ event }) => event)).not.toContain("outbox.broken");
+});
+
 test("a part that is about to go when the window opens is not begun inside it (G4)", async () => {
   const turn = Promise.withResolvers<void>();
   let calls = 0;

@@ -43,7 +43,7 @@ interface Recovered {
 interface RecoverDeps {
   readonly clock: Clock;
   readonly outlet: (route: Route) => { readonly ambiguous: Ambiguous } | undefined;
-  readonly delivery: Pick<Delivery, "tellOwner">;
+  readonly delivery: Pick<Delivery, "tellOwner" | "isOwners">;
 }
 
 /** At boot: what an earlier host was sending has an unknown outcome; the owner is told of all in one notice. */
@@ -64,7 +64,7 @@ export function recoverOutbox(tx: Tx, deps: RecoverDeps): Recovered {
   return {
     ready,
     windows,
-    told: doubtful.length === 0 ? undefined : deps.delivery.tellOwner(tx, doubtfulText(doubtful)),
+    told: doubtful.length === 0 ? undefined : deps.delivery.tellOwner(tx, doubtfulText(doubtful, deps.delivery)),
   };
 }
 
@@ -91,11 +91,19 @@ export function undeliveredText(part: Part, { state, reason }: Settled): string 
 /** Enough to act on; `laneway outbox list` has them all. */
 const MAX_LISTED = 10;
 
-function doubtfulText(parts: readonly Part[]): string {
+/** A notice that was lost is repeated in the next one up to this length, so that a host that dies at each start makes no heap. */
+const MAX_REPEATED_CHARS = 3_000;
+
+/** What a lost notice told of would otherwise be told of by nobody (G4): it is repeated. */
+function doubtfulText(parts: readonly Part[], delivery: Pick<Delivery, "isOwners">): string {
   const lines = parts.slice(0, MAX_LISTED).map((part) => `- ${part.chatKey}: \`/resend ${part.id}\``);
   const more =
     parts.length > MAX_LISTED ? [`- and ${parts.length - MAX_LISTED} more, see \`laneway outbox list\``] : [];
-  return ["The host ended while these messages were being sent; they may not have arrived:", ...lines, ...more].join(
-    "\n",
-  );
+  const repeated = parts
+    .filter((part) => isNoticeToOwner(part, delivery) && part.text.length <= MAX_REPEATED_CHARS)
+    .map((part) => `\nOf these, ${part.id} was a notice to you:\n\n${part.text}`);
+  return [
+    "The host ended while these messages were being sent; they may not have arrived:",
+    ...[...lines, ...more, ...repeated],
+  ].join("\n");
 }

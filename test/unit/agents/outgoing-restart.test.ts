@@ -58,6 +58,18 @@ test("a notice that was being sent is held and listed (DESIGN Deliver)", async (
   expect(next.toldOwner()).toEqual([expect.stringContaining(`\`/resend ${id}\``)]);
 });
 
+test("what a notice told that a death cut off is told again by the next one (G4)", async () => {
+  await using first = await dyingWith(["ann"], { ambiguous: "hold" });
+  await using second = await nextLife(first, { ambiguous: "hold", script: never });
+  const id = idOf(second, "to ann");
+  await using third = await nextLife(second, { ambiguous: "hold", script: never });
+  await using fourth = await nextLife(third, { ambiguous: "hold" });
+  expect(fourth.toldOwner()).toHaveLength(3);
+  for (const told of fourth.toldOwner()) expect(told).toContain(`\`/resend ${id}\``);
+  await using fifth = await nextLife(fourth, { ambiguous: "hold" });
+  expect(fifth.toldOwner()).toHaveLength(3);
+});
+
 test("of many the notice lists ten and says how many more there are", async () => {
   const chats = Array.from({ length: 13 }, (_, n) => `chat${n}`);
   await using first = await dyingWith(chats, { ambiguous: "hold" });

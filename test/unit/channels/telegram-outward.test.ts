@@ -115,6 +115,19 @@ test("an answer that is there at once shows neither typing nor a draft: their ca
   expect(telegram.callsOf("sendMessageDraft")).toHaveLength(0);
 });
 
+test("what an earlier host was told to wait for holds everything that is sent or shown (G4)", async () => {
+  const { telegram, channel, pass, until } = await withPerson();
+  channel.hold(5_000);
+  const stop = channel.typing("101", undefined);
+  const preview = channel.preview("101", "private", undefined)!;
+  preview.show("growing");
+  await pass(4_000);
+  expect(await channel.send(part(101, "early"), never)).toMatchObject({ kind: "later", wholeAccount: true });
+  expect(telegram.calls).toEqual([]);
+  await until(() => telegram.callsOf("sendChatAction").length === 1);
+  stop();
+});
+
 test("typing in a chat that is closed to the bot is not tried again", async () => {
   const { telegram, channel, pass, chat } = await withPerson();
   telegram.blocks(chat);

@@ -65,10 +65,12 @@ async function perform(deps: ExchangeDeps, exchange: Exchange): Promise<void> {
     return refused(deps, exchange, fault.refused);
   }
   if (fault !== undefined && !fault.accepted) return spoil(deps, exchange, fault, false);
+  const { beforeMs, afterMs } = deps.faults.latency(call.method);
+  if (beforeMs > 0) await new Promise<void>((resolve) => deps.clock.after(beforeMs, resolve));
   const result = await outcomeOf(deps, exchange);
   if (!(result instanceof Refused)) deps.flood.count(call.method, chat);
   if (fault !== undefined) return spoil(deps, exchange, fault, !(result instanceof Refused));
-  if (call.method !== "getUpdates") await held(deps, gone);
+  await held(deps, afterMs, gone);
   if (gone.aborted) return deps.journal.close(record, lost(call.method, result));
   if (result instanceof Refused) return refused(deps, exchange, result);
   deps.journal.close(record, { kind: "ok", result });
@@ -93,8 +95,8 @@ async function outcomeOf({ methods }: ExchangeDeps, { record, call, gone }: Exch
   }
 }
 
-async function held({ clock, faults }: ExchangeDeps, gone: AbortSignal): Promise<void> {
-  if (faults.delayMs() > 0) await clock.sleep(faults.delayMs(), gone).catch(() => undefined);
+async function held({ clock }: ExchangeDeps, ms: number, gone: AbortSignal): Promise<void> {
+  if (ms > 0) await clock.sleep(ms, gone).catch(() => undefined);
 }
 
 function refused({ journal }: ExchangeDeps, { record, response }: Exchange, refusal: Refused): void {

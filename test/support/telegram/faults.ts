@@ -29,27 +29,37 @@ export interface FaultVerbs {
   garbage(method: string, options?: { accepted?: boolean; times?: number }): void;
   /** Each answer, not the effect, is held back so long; an answer to getUpdates is not. */
   latencyMs(ms: number): void;
+  /** The same for each call anew. What has arrived takes effect in the end, whether its client waits for it or not. */
+  latency(of: (method: string) => Latency): void;
   /** Takes back what has not been used. */
   healthy(): void;
+}
+
+/** In ms: before a call takes effect, and then before it is answered. */
+export interface Latency {
+  readonly beforeMs: number;
+  readonly afterMs: number;
 }
 
 export interface Faults {
   readonly verbs: FaultVerbs;
   /** The fault for this call, which is used up by it. */
   take(method: string): Fault | undefined;
-  delayMs(): number;
+  latency(method: string): Latency;
 }
 
 const BAD_GATEWAY = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>502 Bad Gateway</body>\r\n</html>";
 
+const NO_LATENCY: Latency = { beforeMs: 0, afterMs: 0 };
+
 export function makeFaults(): Faults {
   let planned: { method: string; fault: Fault }[] = [];
-  let delayMs = 0;
+  let latency: (method: string) => Latency = () => NO_LATENCY;
   const plan = (method: string, fault: Fault, times = 1) => {
     for (let count = 0; count < times; count++) planned.push({ method, fault });
   };
   return {
-    delayMs: () => delayMs,
+    latency: (method) => (method === "getUpdates" ? NO_LATENCY : latency(method)),
     take(method) {
       const at = planned.findIndex((entry) => entry.method === "*" || entry.method === method);
       return at < 0 ? undefined : planned.splice(at, 1)[0]?.fault;
@@ -67,11 +77,14 @@ export function makeFaults(): Faults {
       garbage: (method, { accepted = false, times } = {}) =>
         plan(method, { kind: "spoil", accepted, status: 200, body: '{"ok":true,"result":{"mess' }, times),
       latencyMs: (ms) => {
-        delayMs = ms;
+        latency = () => ({ beforeMs: 0, afterMs: ms });
+      },
+      latency: (of) => {
+        latency = of;
       },
       healthy: () => {
         planned = [];
-        delayMs = 0;
+        latency = () => NO_LATENCY;
       },
     },
   };

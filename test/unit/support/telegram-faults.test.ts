@@ -95,6 +95,19 @@ describe("planned faults", () => {
     await api.sendMessage(chat.id, "again");
   });
 
+  test("what has arrived takes effect at its time, also when its client has gone", async () => {
+    fake.latency((method) => ({ beforeMs: method === "sendMessage" ? 300 : 0, afterMs: 0 }));
+    const gone = failed(api.sendMessage(chat.id, "on its way"));
+    while (clock.waiting() === 0) await clock.advance(0);
+    await fake.offline(true);
+    await gone;
+    expect(texts()).toEqual([]);
+    await clock.advance(300);
+    await fake.until(() => fake.callsOf("sendMessage")[0]?.outcome);
+    expect(texts()).toEqual(["on its way"]);
+    expect(fake.callsOf("sendMessage")[0]?.outcome).toEqual({ kind: "dropped", accepted: true });
+  });
+
   test("offline refuses connections and breaks the poll; everything is there again afterwards on the same port", async () => {
     const poll = failed(api.getUpdates({ timeout: 30 }));
     await fake.until(() => fake.openPolls);

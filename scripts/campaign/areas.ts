@@ -3,6 +3,7 @@ import type { Area } from "./area.ts";
 import { crashArea } from "./crash.ts";
 import { pointsArea } from "./points.ts";
 import { suiteArea } from "./suite.ts";
+import { telegramArea } from "./telegram.ts";
 
 const storeArea = suiteArea({
   name: "store",
@@ -28,4 +29,4 @@ const fuzzArea = suiteArea({
   timeoutMs: 1_800_000,
 });
 
-export const areas: readonly Area[] = [crashArea, pointsArea, storeArea, lanesArea, fuzzArea];
+export const areas: readonly Area[] = [crashArea, pointsArea, telegramArea, storeArea, lanesArea, fuzzArea];

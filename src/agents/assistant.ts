@@ -116,10 +116,12 @@ function chosenFirst(agent: AgentView, chosen: string | undefined): AgentView {
 
 function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: AssistantDeps): TurnDeps {
   const { events, clock, log, jitter } = deps;
-  const { id } = command;
+  const { id, orderKey, lane } = command;
   const chat = chatKey(command.route);
   return {
     ...agent,
+    // What people wait for runs in main; what agents and schedules begin has lanes of its own.
+    caller: { id, orderKey, forPerson: lane === "main" },
     readImage: deps.readImage,
     journal,
     clock,

@@ -7,6 +7,7 @@ import type { HomePaths } from "../settings/home.ts";
 import type { BackendSettings, Settings } from "../settings/schema.ts";
 import { makeBackend } from "../turns/backends/make.ts";
 import type { Backend } from "../turns/backends/port.ts";
+import { makeGrants } from "../turns/grants.ts";
 import { makeListTool } from "../turns/tools/list.ts";
 import { rememberedToolSpec, type Tool } from "../turns/tools/port.ts";
 import { makeReadTool } from "../turns/tools/read.ts";
@@ -53,14 +54,16 @@ function contextTokens(settings: BackendSettings | undefined): number {
   return settings.contextTokens ?? DEFAULT_CONTEXT_TOKENS;
 }
 
-/** The module of a kind is loaded at its first call, so that starting costs nothing for it. */
+/** The module of a kind is loaded at its first call, so that starting costs nothing for it. Its grants hold for all agents. */
 function lazyBackend(name: string, settings: BackendSettings): Backend {
+  const most = settings.kind === "offline" ? undefined : settings.maxConcurrent;
   let made: Promise<Backend> | undefined;
   return {
     name,
     kind: settings.kind,
     model: settings.kind === "offline" ? "none" : settings.model,
     journal: "steps",
+    grants: most === undefined ? undefined : makeGrants(most),
     async *complete(request, signal) {
       made ??= makeBackend(name, settings);
       yield* (await made).complete(request, signal);

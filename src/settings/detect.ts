@@ -154,7 +154,8 @@ function chooseServer(servers: readonly AnsweringServer[], named: string | undef
   if (model === undefined) return undefined;
   return {
     name: server.name,
-    settings: backendSchema.parse({ kind: "openai", model, baseUrl: server.baseUrl }),
+    // One machine works off one call faster than two side by side.
+    settings: backendSchema.parse({ kind: "openai", model, baseUrl: server.baseUrl, maxConcurrent: 1 }),
     why: `${server.title} answers at ${server.baseUrl}`,
   };
 }

@@ -121,6 +121,12 @@ const endpointAccess = {
     )
     .optional()
     .describe("Further HTTP headers of every call."),
+  maxConcurrent: z
+    .int()
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe("Calls that run at once, over all agents; further ones wait for their turn. Absent: no limit."),
 };
 
 const openaiBackend = z.strictObject({

@@ -23,7 +23,16 @@ const WHAT: Readonly<Record<LimitName, string>> = {
 
 /** One line for people, as in `sent nothing within 120 s (turns.firstTokenMs)`. */
 export function limitText(name: LimitName, ms: number): string {
-  return `${WHAT[name]} within ${ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`} (turns.${name})`;
+  return `${WHAT[name]} within ${span(ms)} (turns.${name})`;
+}
+
+/** Why a call was never made: others had the backend for as long as a try may take. */
+export function busyText(backend: string, ms: number): string {
+  return `${backend} was busy with other calls for ${span(ms)} (backends.${backend}.maxConcurrent)`;
+}
+
+function span(ms: number): string {
+  return ms >= 1_000 ? `${ms / 1_000} s` : `${ms} ms`;
 }
 
 /** Starts a named timer; 0 starts none. */

@@ -44,7 +44,6 @@ export interface TurnDeps extends ChainDeps {
   /** Most model calls of one turn; the last one gets no tools and must sum up (Q18.1). */
   readonly iterations: number;
   readonly journal: Journal;
-  readonly emit: ChainDeps["emit"] & { readonly note: (note: string) => void };
 }
 
 export type TurnEnd =

@@ -1,4 +1,5 @@
 // Owns: what a backend is for the turn, whatever stands behind it. No backend knows of sessions, lanes or rows.
+import type { Grants } from "../grants.ts";
 
 /** One call of a tool by the model. `input` is the JSON text as the model wrote it, parsed only when the tool runs. */
 export interface ToolCall {
@@ -117,5 +118,7 @@ export interface Backend {
   readonly model: string;
   /** `steps`: the turn journals each model and tool call. */
   readonly journal: "steps";
+  /** How many calls it takes at once, over all turns. Absent: any number. The caller takes and gives back; `complete` does not look. */
+  readonly grants?: Grants | undefined;
   complete(request: ModelRequest, signal: AbortSignal): AsyncIterable<BackendEvent>;
 }

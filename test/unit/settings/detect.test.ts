@@ -160,7 +160,13 @@ test("a local server is taken with the first model that can chat", async () => {
   const { taken } = await detect({}, { 11434: ollama });
   expect(taken).toEqual({
     name: "ollama",
-    settings: { kind: "openai", model: "qwen3", baseUrl: "http://127.0.0.1:11434/v1", vision: false },
+    settings: {
+      kind: "openai",
+      model: "qwen3",
+      baseUrl: "http://127.0.0.1:11434/v1",
+      vision: false,
+      maxConcurrent: 1,
+    },
     why: "Ollama answers at http://127.0.0.1:11434/v1",
   });
   expect(ollama.requests).toEqual([{ url: "/v1/models", authorization: undefined }]);

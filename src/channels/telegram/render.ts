@@ -7,10 +7,9 @@ import { parseMarkdown } from "../text/parse.ts";
 import { splitText } from "../text/split.ts";
 import type { Attached, StyledSpan, StyledText } from "../text/styled.ts";
 import { isShown } from "../text/visible.ts";
+import { ROOM_UNITS } from "./again.ts";
 import { entityOf, linkTarget, MAX_ENTITIES, type TelegramExtra } from "./entities.ts";
 
-/** UTF-16 units of one message (core.telegram.org/bots/api#sendmessage). */
-const MAX_UNITS = 4_096;
 /** Code up to this length is read in the chat, as one or two messages; longer code is of more use as a file. */
 const MAX_CODE_UNITS = 6_000;
 /** An answer of more messages floods the chat: it goes as a file. */
@@ -20,7 +19,7 @@ const MAX_PARSED_UNITS = 120_000;
 
 const WHOLE_ANSWER_NAME = "answer.md";
 const ATTACHED_NOTE = `(Too long for the chat: the whole answer is attached as ${WHOLE_ANSWER_NAME}.)`;
-const LIMITS = { units: MAX_UNITS, spans: MAX_ENTITIES };
+const LIMITS = { units: ROOM_UNITS, spans: MAX_ENTITIES };
 
 /**
  * The messages of an answer, in order, none blank, each within Telegram's limits; none for a text in which nothing can be seen.
@@ -30,7 +29,7 @@ export function renderTelegram(markdown: string): readonly RenderedPart[] {
   // Telegram refuses half surrogates, and takes carriage returns out.
   const source = markdown.toWellFormed().replace(/\r\n?/g, "\n");
   if (!isShown(source)) return [];
-  if (source.length > MAX_PARSED_UNITS) return asFile(source, styledOf(source.slice(0, 2 * MAX_UNITS).toWellFormed()));
+  if (source.length > MAX_PARSED_UNITS) return asFile(source, styledOf(source.slice(0, 2 * ROOM_UNITS).toWellFormed()));
   const read = styledOf(source);
   // Of nothing but markup, such as an empty block of code: better shown as it is than a silence.
   const styled = isShown(read.text) || read.attached.length > 0 ? read : plain(source);
@@ -74,8 +73,8 @@ function codeFile({ text, language }: Attached, number: number): RenderedPart {
 /** The start of the answer, told to be only that, and the source as a file. */
 function asFile(source: string, { text, spans, attached }: StyledText): RenderedPart[] {
   // Only the first message of it is used: there is no need to cut up the rest.
-  const to = Math.min(attached[0]?.at ?? text.length, 4 * MAX_UNITS);
-  const units = MAX_UNITS - ATTACHED_NOTE.length - 2;
+  const to = Math.min(attached[0]?.at ?? text.length, 4 * ROOM_UNITS);
+  const units = ROOM_UNITS - ATTACHED_NOTE.length - 2;
   const within = spans.filter((span) => span.from < to).map((span) => ({ ...span, to: Math.min(span.to, to) }));
   const [first] = splitText(text.slice(0, to), within, { units, spans: MAX_ENTITIES });
   const entities = first?.spans.map(entityOf) ?? [];

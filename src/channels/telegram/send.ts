@@ -4,15 +4,13 @@ import { InputFile, type RawApi } from "grammy";
 import { z } from "zod";
 import type { OutgoingPart, SendResult } from "../port.ts";
 import { type Account, floodWaitMs } from "./account.ts";
+import { AGAIN, AGAIN_LINE, MAX_UNITS } from "./again.ts";
 import type { Answer, ApiSignal } from "./client.ts";
 import { type TelegramExtra, telegramExtra } from "./entities.ts";
 import { type Fault, isServerTrouble, isTokenRefused } from "./fault.ts";
 
 /** For the turn and for the call each. */
 const SEND_MS = 30_000;
-/** https://core.telegram.org/bots/api#sendmessage */
-const MAX_UNITS = 4_096;
-const AGAIN = "(sent again: the first try was not confirmed)";
 /** Where nothing says when it is worth another try: no connection, or a token that a person must replace. */
 const NO_CONNECTION_MS = 1_000;
 const TOKEN_REFUSED_MS = 60_000;
@@ -77,11 +75,10 @@ function request(api: RawApi, part: OutgoingPart, extra: TelegramExtra, form: Fo
   );
 }
 
-/** A part that is already as long as a message may be goes without the line that says it is sent again. */
+/** `renderTelegram` leaves room for the line; a part that has none, whoever made it, is sent as it is rather than refused. */
 function textOf(part: OutgoingPart): { text: string; shift: number } {
-  const line = `${AGAIN}\n`;
-  if (!part.again || line.length + part.text.length > MAX_UNITS) return { text: part.text, shift: 0 };
-  return { text: line + part.text, shift: line.length };
+  if (!part.again || AGAIN_LINE.length + part.text.length > MAX_UNITS) return { text: part.text, shift: 0 };
+  return { text: AGAIN_LINE + part.text, shift: AGAIN_LINE.length };
 }
 
 /** The same message without what Telegram just refused, or undefined when there is nothing to give up. */

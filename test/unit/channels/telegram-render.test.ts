@@ -177,3 +177,11 @@ test("an answer of megabytes is not parsed but goes as a file", () => {
   const markdown = `# start\n\n${"x".repeat(5_000_000)}`;
   expect(renderTelegram(markdown).map(({ text }) => text.length)).toEqual([expect.any(Number), markdown.length]);
 });
+
+test("each message leaves room for the line that says that it is sent again (G4)", () => {
+  const parts = renderTelegram(`${"word ".repeat(2_000)}${"x".repeat(9_000)}`);
+  expect(parts.length).toBeGreaterThan(4);
+  for (const { text } of parts) {
+    expect(`(sent again: the first try was not confirmed)\n${text}`.length).toBeLessThanOrEqual(4_096);
+  }
+});

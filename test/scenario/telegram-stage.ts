@@ -8,7 +8,7 @@ import type { Room, SeenMessage } from "../support/telegram/world.ts";
 import { type ChatModel, startChatModel } from "./telegram-model.ts";
 import { eventually, type Json, startWorld, type World } from "./world.ts";
 
-export const OWNER_ID = 5_000_000_001;
+const OWNER_ID = 5_000_000_001;
 /** Those who may write privately, when the settings of the stage say `FRIENDS`. */
 const FRIEND_IDS = Array.from({ length: 40 }, (_, index) => 6_000_000_001 + index);
 export const FRIENDS = `allow: ${JSON.stringify(FRIEND_IDS.map(String))}`;

@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 
 describe.concurrent("a message", () => {
-  test("is answered once, in reply to it, with typing shown and previews of links off", async () => {
+  test("is answered once, in reply to it, with previews of links off", async () => {
     const { telegram } = stage;
     const { user, chat } = stage.friend();
     const asked = telegram.says(chat, user, "hello **there** https://example.org");
@@ -28,8 +28,6 @@ describe.concurrent("a message", () => {
       linkPreview: { is_disabled: true },
     });
     expect(answer?.entities).toContainEqual({ type: "bold", offset: 12, length: 5 });
-    const typing = telegram.callsOf("sendChatAction").filter(({ params }) => Number(params["chat_id"]) === chat.id);
-    expect(typing.map(({ params }) => params["action"])).toEqual(["typing"]);
   });
 
   test("that answers another one brings its words along, marked as another's (Q14.4)", async () => {

@@ -27,6 +27,7 @@ export const OWNERS = {
   marked: ["channels/text/"],
   "p-queue": ["channels/"],
   pino: ["main.ts", "cli/", "kernel/log.ts"],
+  "prom-client": ["gateway/metrics/"],
   "rotating-file-stream": ["main.ts", "cli/"],
   yaml: ["settings/", "runbooks/"],
   zod: ["*"],

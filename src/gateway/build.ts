@@ -26,6 +26,7 @@ import { checkHost } from "./checks.ts";
 import { makeServer } from "./http.ts";
 import { makeLive } from "./live.ts";
 import { makeReadImage, makeReadMedia } from "./media.ts";
+import { makeMetrics } from "./metrics/metrics.ts";
 import { makeOpenAiDoor } from "./openai.ts";
 import { makeRefusalAudit } from "./refusal-audit.ts";
 import { hostStatus, readiness, type StaticFacts, watchBackends } from "./status.ts";
@@ -136,9 +137,10 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   let draining = false;
   const access = makeHostAccess(options, () => Number(new URL(address).port));
   const link = () => `${address}/#${access.newCode()}`;
+  const status = () => hostStatus({ store, queue, clock, facts, backendState, channels: talk.status });
+  const metrics = makeMetrics({ events, status });
   const verbs: VerbDeps = {
-    ...{ store, queue, clock, ids, events, accept, link, delivery },
-    status: () => hostStatus({ store, queue, clock, facts, backendState, channels: talk.status }),
+    ...{ store, queue, clock, ids, events, accept, link, delivery, status },
     doctor: () => checkHost({ store, paths, clock }),
   };
   const openai = makeOpenAiDoor({
@@ -155,7 +157,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   const audit = makeRefusalAudit({ store, clock, background });
   const started = Promise.withResolvers<void>();
   const server = makeServer({
-    ...{ access, live, verbs, openai, audit, clock, log, started: started.promise },
+    ...{ access, live, verbs, openai, audit, metrics, clock, log, started: started.promise },
     assets: makeAssets(PAGE_FOLDER),
     readiness: () => readiness({ store, queue, channels: talk.status }, draining),
     telegramWebhook: talk.webhook,
@@ -165,6 +167,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
   address = await listen(server, settings.gateway);
   const begin = async () => {
     const found = await queue.start();
+    metrics.gaveUp(found.dead.length);
     await talk.start(acceptDeps);
     return found;
   };
@@ -186,6 +189,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
       await queue.drain(ms);
       await talk.stop();
       live.stop();
+      metrics.stop();
       stopUpkeep();
       await closeServer(server);
       store.close();

@@ -10,6 +10,7 @@ import type { Access, AccessRequest, Refusal } from "./access.ts";
 import type { Assets } from "./assets.ts";
 import { jsonBody, parse, textBody } from "./bodies.ts";
 import type { Live } from "./live.ts";
+import type { Metrics } from "./metrics/metrics.ts";
 import type { OpenAiDoor } from "./openai.ts";
 import { limitPending } from "./pending.ts";
 import { failure, refuse, tooLarge } from "./refusal.ts";
@@ -30,6 +31,7 @@ export interface HttpDeps {
     body: Uint8Array,
   ) => Promise<{ readonly status: number }> | undefined;
   readonly readiness: () => { ready: boolean };
+  readonly metrics: Pick<Metrics, "scrape">;
   /** Requests wait for it: the port is taken before the host has read its rows. */
   readonly started: Promise<void>;
   readonly audit: AuditRefusal;
@@ -84,6 +86,12 @@ function makeApp(deps: HttpDeps): Hono<Env> {
   app.get("/readyz", (c) => {
     const state = deps.readiness();
     return c.json(state, state.ready ? 200 : 503);
+  });
+  app.get("/metrics", async (c) => {
+    const refused = access.authenticate(c.get("asked"), false);
+    if (refused !== undefined) return turnAway(c, refused);
+    const { contentType, text } = await deps.metrics.scrape();
+    return c.body(text, 200, { "content-type": contentType });
   });
   if (deps.page) pageRoutes(app, deps);
 

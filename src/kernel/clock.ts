@@ -52,3 +52,31 @@ export function sleepOn(after: Clock["after"], ms: number, signal: AbortSignal):
     signal.addEventListener("abort", onAbort, { once: true });
   });
 }
+
+/** How late timers fired, in ms, over the time since the last look, less one interval of the measure. */
+export interface LoopDelay {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+/** How often the platform looks. Its figures hold this interval, so it is taken off. */
+const DELAY_LOOK_MS = 50;
+
+/**
+ * Starts measuring how long the event loop keeps timers waiting. Costs a timer of the platform for as long as the process
+ * lives, so it is started only for somebody who looks; it does not keep the process alive.
+ */
+export async function watchLoopDelay(): Promise<() => LoopDelay> {
+  const { monitorEventLoopDelay } = await import("node:perf_hooks");
+  const seen = monitorEventLoopDelay({ resolution: DELAY_LOOK_MS });
+  seen.enable();
+  const lateMs = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - DELAY_LOOK_MS);
+  return () => {
+    // Before the first look the platform's figures mean nothing.
+    if (seen.count === 0) return { p50Ms: 0, p99Ms: 0, maxMs: 0 };
+    const delay = { p50Ms: lateMs(seen.percentile(50)), p99Ms: lateMs(seen.percentile(99)), maxMs: lateMs(seen.max) };
+    seen.reset();
+    return delay;
+  };
+}

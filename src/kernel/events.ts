@@ -6,7 +6,15 @@ import type { CommandId, SessionKey } from "./ids.ts";
 export type CommandState = "queued" | "running" | "waiting" | "absorbed" | "done" | "failed" | "dead" | "cancelled";
 
 export type HostEvent =
-  | { type: "command"; id: CommandId; session: SessionKey; chatKey: string; state: CommandState }
+  | {
+      type: "command";
+      id: CommandId;
+      session: SessionKey;
+      chatKey: string;
+      state: CommandState;
+      /** For figures: how long it had waited when its work began, or ran when its work ended. */
+      timing?: { lane: string; waitedMs: number } | { lane: string; ranMs: number };
+    }
   /** A model call begins. `again`: an earlier try of the same call failed, so what it streamed is void. */
   | { type: "stream.start"; id: CommandId; chatKey: string; again: boolean }
   | { type: "stream.text"; id: CommandId; chatKey: string; delta: string }

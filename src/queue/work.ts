@@ -2,7 +2,7 @@
 // what must wait again.
 import type { Clock, Stop } from "../kernel/clock.ts";
 import { FencedOff, StoreUnavailable } from "../kernel/errors.ts";
-import type { CommandState, Events } from "../kernel/events.ts";
+import type { CommandState, Events, HostEvent } from "../kernel/events.ts";
 import type { CommandId } from "../kernel/ids.ts";
 import { errorFields, type Log } from "../kernel/log.ts";
 import { type Command, chatKey } from "../store/commands.ts";
@@ -52,12 +52,14 @@ export async function workOff(
   const startedMono = clock.mono();
   onClaimed(command);
   const { id: commandId, lane, claim: number, acceptedAt } = command;
-  log.info("command.started", { commandId, lane, claim: number, waitedMs: Math.max(0, clock.now() - acceptedAt) });
-  emit(command, "running", deps);
+  const waitedMs = Math.max(0, clock.now() - acceptedAt);
+  log.info("command.started", { commandId, lane, claim: number, waitedMs });
+  emit(command, "running", { lane, waitedMs }, deps);
   const end = claim.kind === "broken" ? endOfThrown(command, claim.thrown, deps) : await run(command, signal, deps);
   const state = await settle(command, end, deps);
-  log.info(eventOf(state), { commandId, state, ranMs: Math.round(clock.mono() - startedMono) });
-  if (state !== undefined) emit(command, state, deps);
+  const ranMs = Math.round(clock.mono() - startedMono);
+  log.info(eventOf(state), { commandId, state, ranMs });
+  if (state !== undefined) emit(command, state, { lane, ranMs }, deps);
   return state === "queued" ? stillQueued(command.id, deps) : undefined;
 }
 
@@ -182,6 +184,8 @@ function eventOf(state: CommandState | undefined): string {
   return state === "queued" ? "command.handed-back" : "command.finished";
 }
 
-function emit({ id, session, route }: Command, state: CommandState, { events }: WorkDeps): void {
-  events.emit({ type: "command", id, session, chatKey: chatKey(route), state });
+type Timing = NonNullable<Extract<HostEvent, { type: "command" }>["timing"]>;
+
+function emit({ id, session, route }: Command, state: CommandState, timing: Timing, { events }: WorkDeps): void {
+  events.emit({ type: "command", id, session, chatKey: chatKey(route), state, timing });
 }

@@ -20,7 +20,7 @@ const OWNED: Readonly<Record<string, readonly string[]>> = {
   "AbortSignal.timeout": ["src/kernel/clock.ts"],
   "import node:timers": [],
   "import node:timers/promises": [],
-  "import node:perf_hooks": [],
+  "import node:perf_hooks": ["src/kernel/clock.ts"],
   "Math.random": ["src/kernel/ids.ts"],
   randomUUID: ["src/kernel/ids.ts"],
   randomBytes: ["src/kernel/ids.ts"],

@@ -5,8 +5,11 @@ import type { Part, PartClass, Settled } from "../store/outbox.ts";
 import type { Tx } from "../store/store.ts";
 import type { Delivery, Placed } from "./delivery.ts";
 
-/** What a part of unknown outcome becomes: sent again once and marked, or left for the owner to decide. */
-export type Ambiguous = "resend" | "hold";
+/**
+ * What a part of unknown outcome becomes: sent again once and marked, or left for the owner to decide. With `edit` answers are
+ * edits of the message in which they grew, of which no outcome is unknown; what is no edit is left for the owner.
+ */
+export type Ambiguous = "resend" | "hold" | "edit";
 
 /** A direct answer of unknown outcome goes once more only while its person still waits for it. */
 const RESEND_WITHIN_MS = 600_000;
@@ -14,8 +17,10 @@ const RESEND_WITHIN_MS = 600_000;
 const TTL_MS: Readonly<Record<PartClass, number>> = { answer: 86_400_000, failure: 86_400_000, notice: 3_600_000 };
 const HOST_ENDED = "the host ended while it was being sent";
 
-/** sending → ready, once and marked, for a direct answer; else a person decides. */
+/** sending → ready: unmarked for an edit, once and marked for a direct answer; else a person decides. */
 export function afterAmbiguous(part: Part, reason: string, policy: Ambiguous, now: number): Settled {
+  // It has the same effect however often it is made.
+  if (part.editRef !== undefined) return { state: "ready", reason };
   // Nobody asked for it, so nobody waits for it.
   if (part.command === undefined) return { state: "held", reason };
   const mayGoAgain = policy === "resend" && !part.again && now - part.createdAt <= RESEND_WITHIN_MS;

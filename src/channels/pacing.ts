@@ -17,6 +17,8 @@ export interface Turn {
   readonly chat: string;
   /** What the platform lets this chat take, besides the limits of the account. "typing" is no message and counts for the account only. */
   readonly limits: readonly Limit[];
+  /** Of these what drafts may take, so that the rest is left for messages; absent: all. */
+  readonly draftLimits?: readonly Limit[] | undefined;
   readonly urgency: Urgency;
 }
 
@@ -31,24 +33,28 @@ const MAX_LINES = 256;
 /** @param account the limits of all calls together. */
 export function makePace(deps: { clock: Clock; account: readonly Limit[] }): Pace {
   const account = makeLine(deps.clock, deps.account);
-  const chats = new Map<string, Line>();
+  const lines = new Map<string, Line>();
 
-  const lineOf = (turn: Turn): Line => {
-    const known = chats.get(turn.chat);
+  const lineOf = (name: string, limits: readonly Limit[]): Line => {
+    const known = lines.get(name);
     if (known !== undefined) return known;
-    if (chats.size >= MAX_LINES) {
-      for (const [chat, line] of chats) if (line.rests()) chats.delete(chat);
+    if (lines.size >= MAX_LINES) {
+      for (const [other, line] of lines) if (line.rests()) lines.delete(other);
     }
-    const line = makeLine(deps.clock, turn.limits);
-    chats.set(turn.chat, line);
+    const line = makeLine(deps.clock, limits);
+    lines.set(name, line);
     return line;
   };
 
   return {
     turn: (turn, signal) => {
       const priority = PRIORITY[turn.urgency];
+      const { chat, limits, draftLimits, urgency } = turn;
       const overall = () => account.turn(priority, signal, async () => {});
-      return turn.urgency === "typing" ? overall() : lineOf(turn).turn(priority, signal, overall);
+      if (urgency === "typing") return overall();
+      const inChat = () => lineOf(chat, limits).turn(priority, signal, overall);
+      if (urgency === "send" || draftLimits === undefined) return inChat();
+      return lineOf(`drafts of ${chat}`, draftLimits).turn(priority, signal, inChat);
     },
   };
 }

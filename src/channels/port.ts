@@ -66,15 +66,19 @@ export interface OutgoingPart extends RenderedPart {
   readonly thread: string | undefined;
   /** The message that this part answers, on the first part of an answer. */
   readonly replyTo: string | undefined;
+  /** The message that becomes this part, instead of a new one: the preview of an answer. */
+  readonly editRef: string | undefined;
   /** It may have been sent before: a line says so. */
   readonly again: boolean;
 }
 
-/** What became of a part. Only `later` means that it was certainly not sent and may be repeated. */
+/** What became of a part. Only `later` and `unedited` mean that it was certainly not sent and may be repeated. */
 export type SendResult =
   | { readonly kind: "sent"; readonly ref: string }
   | { readonly kind: "later"; readonly afterMs: number; readonly wholeAccount: boolean; readonly reason: string }
   | { readonly kind: "refused"; readonly reason: string }
+  /** `editRef` cannot become this part, and it is certainly not sent: it is to go again, without `editRef`. */
+  | { readonly kind: "unedited"; readonly reason: string }
   /** Bytes may have left and no answer came. */
   | { readonly kind: "ambiguous"; readonly reason: string };
 
@@ -82,8 +86,25 @@ export type SendResult =
 export interface Preview {
   /** The whole text so far. */
   show(text: string): void;
-  /** Resolves when nothing of it is in flight any more, within the send timeout. */
-  end(): Promise<void>;
+  /**
+   * Resolves when nothing of it is in flight any more, within the send timeout: with the message that shows it, undefined when
+   * there is none, because none was sent or because what shows it fades by itself. Called again it answers the same.
+   */
+  end(): Promise<string | undefined>;
+  /** After the end: the message is taken away, or says that it was stopped. Never rejects. */
+  discard(): Promise<void>;
+}
+
+export interface PreviewPlace {
+  readonly chat: string;
+  readonly chatKind: "private" | "group";
+  readonly thread: string | undefined;
+  /** The message that the answer answers. */
+  readonly replyTo: string | undefined;
+  /** The message that shows this turn since an earlier life of the host: it grows on, and no second one is made. */
+  readonly ref: string | undefined;
+  /** As a message from the first word on, also where the platform has something that fades by itself. */
+  readonly asMessage: boolean;
 }
 
 export type ChannelState =
@@ -124,7 +145,8 @@ export interface Channel {
   hold(ms: number): void;
   /** Shows that work goes on until the returned stop is called. */
   typing(chat: string, thread: string | undefined): () => void;
-  preview(chat: string, chatKind: "private" | "group", thread: string | undefined): Preview | undefined;
+  /** @param keep called once, when the platform confirmed the message; when it resolves to false no more is shown. */
+  preview(place: PreviewPlace, keep: (ref: string) => Promise<boolean>): Preview | undefined;
   /** The bytes of an attachment; rejects when it is larger than `maxBytes` or the platform has it no more. */
   download(ref: string, maxBytes: number, signal: AbortSignal): Promise<Uint8Array>;
   /** The commands of the one table, registered where the platform shows them. */

@@ -1,7 +1,7 @@
 // Owns: the push channels of a host: made from the settings, started and stopped, and what they say of themselves.
 // Their modules are heavy and are loaded only when the settings use them.
 import type { Delivery } from "../agents/delivery.ts";
-import type { Outlet } from "../agents/outgoing.ts";
+import type { Outlet } from "../agents/send-part.ts";
 import type { Channel, ChannelState } from "../channels/port.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Ids } from "../kernel/ids.ts";

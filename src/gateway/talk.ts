@@ -80,7 +80,7 @@ export function makeTalk(deps: TalkDeps): Talk {
     stopReceiving: () => stopChannels(),
     async stop() {
       await sender.stop();
-      showing.stop();
+      await showing.stop();
     },
   };
 }

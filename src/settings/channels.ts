@@ -57,9 +57,11 @@ const telegramAccount = {
     .default({})
     .describe("The groups in which the bot answers, by chat id; in others it says nothing."),
   ambiguous: z
-    .enum(["resend", "hold"])
+    .enum(["resend", "hold", "edit"])
     .default("resend")
-    .describe("A message that may or may not have arrived: sent again once and marked, or left for `/resend`."),
+    .describe(
+      "A message that may or may not have arrived: sent again once and marked, left for `/resend`, or (`edit`) an edit of the message in which the answer grew, which can be repeated unseen; what has none is left for `/resend`.",
+    ),
 };
 
 const telegram = z.strictObject({

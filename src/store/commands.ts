@@ -56,6 +56,8 @@ export interface Command extends NewCommand {
   readonly generation: Generation;
   /** Its turn has a finished step and no end. */
   readonly open: boolean;
+  /** The platform's id of the message in which its answer is shown while it grows. */
+  readonly preview: string | undefined;
   readonly strikes: number;
   readonly strikeKind: StepKind | undefined;
   /** The last step number at the last host death: only a step after it is progress. */
@@ -106,6 +108,7 @@ interface Row {
   claim: number;
   generation: number;
   open: number;
+  preview: string | null;
   strikes: number;
   strike_kind: StepKind | null;
   death_step: number;
@@ -142,6 +145,7 @@ function parse(row: Row): Command {
     extra: row.extra ?? undefined,
     claim: row.claim as ClaimNumber,
     generation: row.generation as Generation,
+    preview: row.preview ?? undefined,
     strikeKind: row.strike_kind ?? undefined,
     deathStep: row.death_step,
     startedAt: row.started_at ?? undefined,
@@ -232,8 +236,10 @@ export function commandWrites(db: Database) {
   const rewrite = db.prepare(
     "update commands set text = ?, extra = ?, not_before = ? where id = ? and state = 'queued' and claim = 0",
   );
+  const preview = db.prepare(
+    "update commands set preview = ? where id = ? and claim = ? and generation = ? and state in ('running','queued')",
+  );
   const forgive = db.prepare("update commands set strikes = 0, strike_kind = null where id = ? and strikes > 0");
-
   return {
     ...commandReads(db),
     insert(id: CommandId, command: NewCommand, state: "queued" | "done"): void {
@@ -277,6 +283,9 @@ export function commandWrites(db: Database) {
     /** Another text for what nobody has begun: an edit, or the rest of it came. False when it was begun. */
     rewrite: (id: CommandId, to: { text: string; extra: string; notBefore: number }): boolean =>
       rewrite.run(to.text, to.extra, to.notBefore, id).changes === 1,
+    /** The message that shows its answer while it grows. False when the turn has ended, and for an earlier claim. */
+    preview: (fence: Fence, ref: string): boolean =>
+      preview.run(ref, fence.id, fence.claim, fence.generation).changes === 1,
     /** Progress was made: earlier strikes no longer count. */
     forgive: (id: CommandId): boolean => forgive.run(id).changes === 1,
   };

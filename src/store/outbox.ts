@@ -9,6 +9,7 @@
 // | sending | certainly not sent             | ready   |
 // | sending | outcome unknown, may go once more, marked   | ready |
 // | sending | outcome unknown, a person must decide       | unknown, or held when nobody asked for it |
+// | sending | what it was to edit is gone    | ready, as a new message |
 // | sending | refused for good               | failed  |
 // | ready, unknown, held, failed | dropped by the owner   | failed |
 // | unknown, held, failed        | resent by the owner    | ready  |
@@ -31,6 +32,8 @@ export interface Part {
   readonly extra: string | undefined;
   /** The platform's id of the message that it answers. */
   readonly replyTo: string | undefined;
+  /** The platform's id of the message that becomes this part, instead of a new one. */
+  readonly editRef: string | undefined;
   readonly state: PartState;
   /** The host that wrote it or sent it last. */
   readonly generation: Generation;
@@ -51,6 +54,7 @@ export interface NewPart {
   readonly text: string;
   readonly extra?: string | undefined;
   readonly replyTo?: string | undefined;
+  readonly editRef?: string | undefined;
 }
 
 /** What became of a part that was being sent and is not known to have arrived. */
@@ -60,6 +64,8 @@ export interface Settled {
   readonly notBefore?: number;
   /** It may have arrived. */
   readonly again?: boolean;
+  /** It goes as a new message: what it was to edit is gone. */
+  readonly anew?: boolean;
 }
 
 interface Row {
@@ -71,6 +77,7 @@ interface Row {
   text: string;
   extra: string | null;
   reply_to: string | null;
+  edit_ref: string | null;
   state: PartState;
   generation: number;
   attempts: number;
@@ -91,6 +98,7 @@ function parse(row: Row): Part {
     text: row.text,
     extra: row.extra ?? undefined,
     replyTo: row.reply_to ?? undefined,
+    editRef: row.edit_ref ?? undefined,
     state: row.state,
     generation: row.generation as Generation,
     attempts: row.attempts,
@@ -135,8 +143,9 @@ export function outboxReads(db: Database) {
 
 export function outboxWrites(db: Database) {
   const insert = db.prepare(
-    `insert into outbox (id, chat_key, prev, command, part, class, text, extra, reply_to, state, generation, created_at)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)`,
+    `insert into outbox (id, chat_key, prev, command, part, class, text, extra, reply_to, edit_ref, state, generation,
+       created_at)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?)`,
   );
   const link = chatLink(db);
   const acknowledge = db.prepare(
@@ -156,17 +165,23 @@ export function outboxWrites(db: Database) {
     "update outbox set state = 'sent', sent_at = ?, ext_id = ?, reason = null where id = ? and state = 'sending' and generation = ?",
   );
   const settle = db.prepare(
-    `update outbox set state = ?, reason = ?, not_before = ?, again = max(again, ?)
+    `update outbox set state = ?, reason = ?, not_before = ?, again = max(again, ?),
+       edit_ref = case ? when 1 then null else edit_ref end
      where id = ? and state = 'sending' and generation <= ?`,
+  );
+  const takeOver = db.prepare(
+    `update outbox set edit_ref = ?
+     where command = ? and part = 0 and state = 'ready' and attempts = 0 and edit_ref is null`,
   );
   const expire = db.prepare("update outbox set state = 'failed', reason = ? where id = ? and state = 'ready'");
   return {
     ...outboxReads(db),
     insert(id: PartId, part: NewPart, generation: Generation, now: number): void {
-      const { chatKey: chat, command, class: kind, text, extra, replyTo } = part;
+      const { chatKey: chat, command, class: kind, text, extra, replyTo, editRef } = part;
       const prev = link(chat, id);
       insert.run(
-        ...[id, chat, prev, command ?? null, part.part, kind, text, extra ?? null, replyTo ?? null, generation, now],
+        ...[id, chat, prev, command ?? null, part.part, kind, text, extra ?? null, replyTo ?? null, editRef ?? null],
+        ...[generation, now],
       );
     },
     /** ready → sent for every part of a pull door's chat up to `id`. Answers how many changed. */
@@ -178,10 +193,16 @@ export function outboxWrites(db: Database) {
       sent.run(now, ref, id, generation).changes === 1,
     /** sending (of this host or an earlier one) → what became of it. */
     settle: (id: PartId, as: Settled, generation: Generation): boolean =>
-      settle.run(as.state, as.reason, as.notBefore ?? 0, as.again === true ? 1 : 0, id, generation).changes === 1,
+      settle.run(as.state, as.reason, as.notBefore ?? 0, flag(as.again), flag(as.anew), id, generation).changes === 1,
+    /** A message that shows the beginning of this answer becomes its first part. False when that part was begun, or is none. */
+    takeOver: (command: CommandId, ref: string): boolean => takeOver.run(ref, command).changes === 1,
     /** ready → failed: it is too old to be of use. */
     expire: (id: PartId, reason: string): boolean => expire.run(reason, id).changes === 1,
     drop: (id: PartId): boolean => drop.run(id).changes === 1,
     resend: (id: PartId): boolean => resend.run(id).changes === 1,
   };
+}
+
+function flag(set: boolean | undefined): number {
+  return set === true ? 1 : 0;
 }

@@ -123,6 +123,8 @@ create table commands (
   claim integer not null default 0,
   generation integer not null default 0,
   open integer not null default 0,
+  -- The platform's id of the message in which a push channel shows the answer while it grows.
+  preview text,
   strikes integer not null default 0,
   strike_kind text check (strike_kind in ('model','tool')),
   death_step integer not null default 0,
@@ -182,6 +184,8 @@ create table outbox (
   attempts integer not null default 0,
   -- The platform's id of the message that it answers.
   reply_to text,
+  -- The platform's id of the message that becomes this part, instead of a new one.
+  edit_ref text,
   not_before integer not null default 0,
   -- It was sent once already with an outcome unknown; there is no third time by itself (G4).
   again integer not null default 0,

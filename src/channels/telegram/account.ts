@@ -9,6 +9,8 @@ const ACCOUNT: readonly Limit[] = [{ calls: 30, perMs: 1_000 }];
 /** One a second; short bursts are let pass, so an answer of three parts goes out at once. */
 const PRIVATE: readonly Limit[] = [{ calls: 3, perMs: 3_000 }];
 const GROUP: readonly Limit[] = [...PRIVATE, { calls: 20, perMs: 60_000 }];
+/** Half of what a group takes is left for answers, however many of its topics show a growing one. */
+const GROUP_DRAFTS: readonly Limit[] = [{ calls: 10, perMs: 60_000 }];
 /** Said when Telegram refuses for too many calls without saying how long. */
 const UNSTATED_WAIT_MS = 5_000;
 
@@ -69,8 +71,11 @@ export function makeAccount(deps: { token: string; apiRoot: string; clock: Clock
       const inTime = new AbortController();
       const stopTimer = clock.after(limitMs, () => inTime.abort(), { keepAlive: false });
       try {
-        const limits = isGroup(chat) ? GROUP : PRIVATE;
-        await pace.turn({ chat, limits, urgency }, AbortSignal.any([inTime.signal, holding.signal, signal, patience]));
+        const limits = isGroup(chat) ? { limits: GROUP, draftLimits: GROUP_DRAFTS } : { limits: PRIVATE };
+        await pace.turn(
+          { chat, ...limits, urgency },
+          AbortSignal.any([inTime.signal, holding.signal, signal, patience]),
+        );
       } catch {
         return heldMs() > 0 ? HELD : unsent("no turn to call came in time");
       } finally {

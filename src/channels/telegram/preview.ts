@@ -1,13 +1,13 @@
 // Owns: the growing text of a turn as a draft in a private chat, at most one call a second, always the newest text. A draft is
 // decoration: what cannot be shown is dropped, nothing is reported. https://core.telegram.org/bots/api#sendmessagedraft
-import type { Clock, Stop } from "../../kernel/clock.ts";
+import type { Clock } from "../../kernel/clock.ts";
 import type { Preview } from "../port.ts";
 import type { Account } from "./account.ts";
 import type { Answer } from "./client.ts";
+import { growing, type ShowLatest } from "./growing.ts";
 
-const INTERVAL_MS = 1_000;
-/** An answer that is complete by then is sent without a draft, whose call would make it wait for its turn. */
-const FIRST_MS = 500;
+/** What is complete by `firstMs` goes without a draft, whose call would make it wait for its turn. */
+const RHYTHM = { firstMs: 500, everyMs: 1_000 };
 /** A draft that takes longer is stale; the final message waits for it. */
 const CALL_MS = 5_000;
 const MAX_UNITS = 4_096;
@@ -15,12 +15,11 @@ const MAX_UNITS = 4_096;
 interface Place {
   readonly chat: string;
   readonly thread: string | undefined;
-  readonly id: number;
 }
 
 export interface Drafts {
   /** @param signal ends the preview, as its `end` does. */
-  open(chat: string, thread: string | undefined, signal: AbortSignal): Preview | undefined;
+  open(place: Place, signal: AbortSignal): Preview | undefined;
 }
 
 export function makeDrafts(deps: { account: Account; clock: Clock }): Drafts {
@@ -35,84 +34,38 @@ export function makeDrafts(deps: { account: Account; clock: Clock }): Drafts {
     return lastId;
   };
 
-  const show = async (to: Place, text: string, signal: AbortSignal, patience: AbortSignal) => {
-    const args = {
-      chat_id: Number(to.chat),
-      draft_id: to.id,
-      text: tailOf(text),
+  const showAt = ({ chat, thread }: Place, signal: AbortSignal): ShowLatest => {
+    const to = {
+      chat_id: Number(chat),
+      draft_id: nextId(),
       can_stop: true,
-      ...(to.thread !== undefined && { message_thread_id: Number(to.thread) }),
+      ...(thread !== undefined && { message_thread_id: Number(thread) }),
     };
-    const bounds = { limitMs: CALL_MS, signal, patience };
-    const answer = await account.paced(
-      to.chat,
-      "draft",
-      (api, apiSignal) => api.sendMessageDraft(args, apiSignal),
-      bounds,
-    );
-    if (isUnsupported(answer)) known = false;
-    return answer.ok || answer.fault.kind !== "answered";
-  };
-
-  return {
-    open(chat, thread, signal) {
-      if (!known) return undefined;
-      const to = { chat, thread, id: nextId() };
-      return growing(clock, signal, (text, ending) =>
-        known ? show(to, text, signal, ending) : Promise.resolve(false),
+    return async (latest, patience) => {
+      if (!known) return false;
+      const answer = await account.paced(
+        chat,
+        "draft",
+        (api, apiSignal) => api.sendMessageDraft({ ...to, text: latest() }, apiSignal),
+        { limitMs: CALL_MS, signal, patience },
       );
-    },
-  };
-}
-
-/** @param show resolves to false when there is no point in showing more. Never rejects. */
-function growing(
-  clock: Clock,
-  outer: AbortSignal,
-  show: (text: string, signal: AbortSignal) => Promise<boolean>,
-): Preview {
-  const ending = new AbortController();
-  const signal = AbortSignal.any([outer, ending.signal]);
-  let shown = "";
-  let latest = "";
-  let nextAt = clock.mono() + FIRST_MS;
-  let inFlight: Promise<void> | undefined;
-  let stopTimer: Stop | undefined;
-
-  const call = async () => {
-    shown = latest;
-    nextAt = clock.mono() + INTERVAL_MS;
-    if (!(await show(shown, signal))) ending.abort();
-    inFlight = undefined;
-    pump();
-  };
-  const pump = () => {
-    if (signal.aborted || inFlight !== undefined || stopTimer !== undefined || latest === shown) return;
-    const waitMs = nextAt - clock.mono();
-    if (waitMs <= 0) {
-      inFlight = call();
-      return;
-    }
-    stopTimer = clock.after(
-      waitMs,
-      () => {
-        stopTimer = undefined;
-        pump();
-      },
-      { keepAlive: false },
-    );
+      if (isUnsupported(answer)) known = false;
+      return answer.ok || answer.fault.kind !== "answered";
+    };
   };
 
   return {
-    show(text) {
-      if (text.trim() === "") return;
-      latest = text;
-      pump();
-    },
-    async end() {
-      stopTimer?.();
-      ending.abort();
-      await inFlight;
+    open(place, signal) {
+      if (!known) return undefined;
+      const draft = growing({ clock, outer: signal, rhythm: RHYTHM }, showAt(place, signal));
+      return {
+        show: (text) => draft.show(tailOf(text)),
+        async end() {
+          await draft.end();
+          return undefined;
+        },
+        async discard() {},
+      };
     },
   };
 }

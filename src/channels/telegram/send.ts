@@ -1,19 +1,17 @@
 // Owns: sending one part, and saying what became of it. What certainly was not sent may be repeated, what is refused for good is
 // not, and everything in between is ambiguous; the host decides about that. Never retries except to shed what Telegram refused.
 import { InputFile, type RawApi } from "grammy";
-import { z } from "zod";
 import type { OutgoingPart, SendResult } from "../port.ts";
-import { type Account, floodWaitMs } from "./account.ts";
+import type { Account } from "./account.ts";
 import { AGAIN, AGAIN_LINE, MAX_UNITS } from "./again.ts";
-import type { Answer, ApiSignal } from "./client.ts";
+import type { ApiSignal } from "./client.ts";
+import { edit } from "./edit.ts";
 import { type TelegramExtra, telegramExtra } from "./entities.ts";
-import { type Fault, isServerTrouble, isTokenRefused } from "./fault.ts";
+import type { Fault } from "./fault.ts";
+import { isMarkupRefused, refOf, resultOf } from "./verdict.ts";
 
 /** For the turn and for the call each. */
 const SEND_MS = 30_000;
-/** Where nothing says when it is worth another try: no connection, or a token that a person must replace. */
-const NO_CONNECTION_MS = 1_000;
-const TOKEN_REFUSED_MS = 60_000;
 
 /** What is given up when Telegram refuses it, each at most once. */
 interface Form {
@@ -31,6 +29,7 @@ export async function send(
   begin: (() => Promise<void>) | undefined,
 ): Promise<SendResult> {
   const extra = readExtra(part.extra);
+  if (part.editRef !== undefined) return edit(account, part, extra, { limitMs: SEND_MS, signal, begin });
   let beginOnce = begin;
   let form: Form = { chat: part.chat, markup: true, thread: true, reply: true };
   for (;;) {
@@ -86,7 +85,7 @@ function simplerForm(form: Form, part: OutgoingPart, extra: TelegramExtra, fault
   if (fault.kind !== "answered" || fault.code !== 400) return undefined;
   const { reason, movedTo } = fault;
   if (movedTo !== undefined && form.chat === part.chat) return { ...form, chat: movedTo };
-  if (form.markup && extra.entities !== undefined && /\bparse entit|\bentit(y|ies)\b|ENTIT(Y|IES)_/i.test(reason)) {
+  if (form.markup && extra.entities !== undefined && isMarkupRefused(fault)) {
     return { ...form, markup: false };
   }
   if (form.thread && part.thread !== undefined && /thread not found/i.test(reason)) return { ...form, thread: false };
@@ -97,22 +96,6 @@ function simplerForm(form: Form, part: OutgoingPart, extra: TelegramExtra, fault
   return undefined;
 }
 
-function resultOf(answer: Extract<Answer<unknown>, { ok: false }>, account: Account): SendResult {
-  const { fault } = answer;
-  const { reason } = fault;
-  const floodMs = floodWaitMs(answer);
-  if (floodMs !== undefined) return { kind: "later", afterMs: floodMs, wholeAccount: true, reason };
-  if (fault.kind === "unsent") {
-    const heldMs = account.heldMs();
-    return { kind: "later", afterMs: heldMs || NO_CONNECTION_MS, wholeAccount: heldMs > 0, reason };
-  }
-  if (fault.kind !== "answered" || isServerTrouble(fault)) return { kind: "ambiguous", reason };
-  // The message is as good as before; a person must see to the token first.
-  if (isTokenRefused(fault)) return { kind: "later", afterMs: TOKEN_REFUSED_MS, wholeAccount: true, reason };
-  const moved = fault.movedTo === undefined ? "" : ` (the group is now ${fault.movedTo})`;
-  return { kind: "refused", reason: reason + moved };
-}
-
 /** Markup that cannot be read is left away: the text alone is always a message. */
 function readExtra(extra: string | undefined): TelegramExtra {
   if (extra === undefined) return {};
@@ -121,11 +104,4 @@ function readExtra(extra: string | undefined): TelegramExtra {
   } catch {
     return {};
   }
-}
-
-const sentMessage = z.looseObject({ message_id: z.number() });
-
-/** Telegram said that it was sent; that its id cannot be read does not undo that. */
-function refOf(result: unknown): string {
-  return String(sentMessage.safeParse(result).data?.message_id ?? "");
 }

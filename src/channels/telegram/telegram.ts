@@ -10,6 +10,7 @@ import { makeClient } from "./client.ts";
 import { type Command, registerCommands } from "./commands.ts";
 import { download } from "./download.ts";
 import { type Health, makeHealth } from "./health.ts";
+import { openMessage } from "./message-preview.ts";
 import { makeDrafts } from "./preview.ts";
 import { type Receiving, receive } from "./receive.ts";
 import { renderTelegram } from "./render.ts";
@@ -111,8 +112,11 @@ export function makeTelegram(deps: TelegramDeps): TelegramChannel {
     },
     hold: account.hold,
     typing: (chat, thread) => showTyping({ account, clock, background, signal: life.receiving.signal }, chat, thread),
-    preview: (chat, chatKind, thread) =>
-      chatKind === "private" ? drafts.open(chat, thread, life.receiving.signal) : undefined,
+    preview(place, keep) {
+      const outer = life.receiving.signal;
+      if (place.chatKind === "private" && !place.asMessage && place.ref === undefined) return drafts.open(place, outer);
+      return openMessage({ account, clock, outer, cut: life.sending.signal }, place, keep);
+    },
     download: (ref, maxBytes, signal) =>
       download(
         { account, clock, ...settings },

@@ -1,7 +1,8 @@
 // Owns: the sending half of a host on a real store, for the tests of this folder: one account of a push channel whose platform
 // says what the test says. A life ends as a crash or with the test.
 import { type Delivery, makeDelivery, type Placed } from "../../../src/agents/delivery.ts";
-import { makeSender, type Outlet, type Sender } from "../../../src/agents/outgoing.ts";
+import { makeSender, type OutgoingDeps, type Sender } from "../../../src/agents/outgoing.ts";
+import type { Outlet } from "../../../src/agents/send-part.ts";
 import type { CommandId, PartId, SessionKey } from "../../../src/kernel/ids.ts";
 import { makeBackground } from "../../../src/kernel/log.ts";
 import { type NewCommand, type Route, routeOf } from "../../../src/store/commands.ts";
@@ -39,6 +40,8 @@ export interface SendingOptions {
   readonly script?: Script;
   /** Replaces the outlet, to break its contract. */
   readonly send?: Outlet["send"];
+  /** What is waited for before a part goes: the preview of its answer. */
+  readonly previewEnds?: OutgoingDeps["quiet"];
   /** The owner's private chats; by default one, `owner`. */
   readonly owners?: readonly string[];
   readonly crashPoint?: (name: string) => void;
@@ -96,7 +99,7 @@ export async function makeSending(options: SendingOptions = {}): Promise<Sending
   const sender = makeSender({
     ...{ store, clock, log, delivery, background: makeBackground(log) },
     outlet: ({ channel }) => (channel === "push" ? { ambiguous: options.ambiguous ?? "resend", send } : undefined),
-    quiet: async () => {},
+    quiet: options.previewEnds ?? (async () => {}),
   });
   later.sender = sender;
   const quiet = () => settled(writing);

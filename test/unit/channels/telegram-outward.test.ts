@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { InvalidInput, NotFound } from "../../../src/kernel/errors.ts";
 import { broken } from "../../support/telegram/raw.ts";
-import { part, rigWith } from "./telegram-rig.ts";
+import { kept, part, place, rigWith } from "./telegram-rig.ts";
 
 const never = new AbortController().signal;
 
@@ -14,7 +14,7 @@ async function withPerson() {
 
 test("a growing text is shown at most once a second, always the newest, under one id, with a stop button (Q7.3)", async () => {
   const { telegram, channel, pass, until, chat } = await withPerson();
-  const preview = channel.preview("101", "private", undefined)!;
+  const preview = channel.preview(place(101), kept)!;
   for (let words = 1; words <= 40; words++) {
     preview.show("word ".repeat(words));
     await pass(250);
@@ -38,7 +38,7 @@ test("a growing text is shown at most once a second, always the newest, under on
 test("the final message comes after the last draft that was in flight, so no draft is left beside it (Q7.3)", async () => {
   const { telegram, channel, until, chat } = await withPerson();
   telegram.latencyMs(400);
-  const preview = channel.preview("101", "private", undefined)!;
+  const preview = channel.preview(place(101), kept)!;
   preview.show("half a");
   await until(() => telegram.callsOf("sendMessageDraft").length === 1);
   let isEnded = false;
@@ -55,7 +55,7 @@ test("the final message comes after the last draft that was in flight, so no dra
 
 test("a draft too long for a message shows its end", async () => {
   const { telegram, channel, until, chat } = await withPerson();
-  const preview = channel.preview("101", "private", undefined)!;
+  const preview = channel.preview(place(101), kept)!;
   preview.show(`${"🦀".repeat(5_000)} the end`);
   await until(() => telegram.drafts(chat).length === 1);
   const [draft] = telegram.drafts(chat);
@@ -65,24 +65,23 @@ test("a draft too long for a message shows its end", async () => {
   expect(broken(telegram)).toEqual([]);
 });
 
-test("a server that knows no drafts is asked once; groups have none", async () => {
+test("a server that knows no drafts is asked once", async () => {
   const { telegram, channel, until, pass } = await withPerson();
   telegram.failNext("sendMessageDraft", { status: 404, description: "Not Found: method not found" });
-  const preview = channel.preview("101", "private", undefined)!;
+  const preview = channel.preview(place(101), kept)!;
   preview.show("one");
   await until(() => telegram.callsOf("sendMessageDraft")[0]?.outcome);
   preview.show("two");
   await pass(5_000);
   expect(telegram.callsOf("sendMessageDraft")).toHaveLength(1);
   await preview.end();
-  expect(channel.preview("101", "private", undefined)).toBeUndefined();
-  expect(channel.preview("-100", "group", undefined)).toBeUndefined();
+  expect(channel.preview(place(101), kept)).toBeUndefined();
 });
 
 test("a draft that fails is dropped and the next one is shown", async () => {
   const { telegram, channel, until, chat } = await withPerson();
   telegram.badGateway("sendMessageDraft");
-  const preview = channel.preview("101", "private", undefined)!;
+  const preview = channel.preview(place(101), kept)!;
   preview.show("one");
   await until(() => telegram.callsOf("sendMessageDraft")[0]?.outcome);
   preview.show("two");
@@ -106,7 +105,7 @@ test("typing is shown soon and again before it fades, until it is stopped", asyn
 test("an answer that is there at once shows neither typing nor a draft: their calls would be in its way", async () => {
   const { telegram, channel, pass } = await withPerson();
   const stop = channel.typing("101", undefined);
-  const preview = channel.preview("101", "private", undefined);
+  const preview = channel.preview(place(101), kept);
   preview?.show("a quick answer");
   stop();
   await preview?.end();
@@ -119,7 +118,7 @@ test("what an earlier host was told to wait for holds everything that is sent or
   const { telegram, channel, pass, until } = await withPerson();
   channel.hold(5_000);
   const stop = channel.typing("101", undefined);
-  const preview = channel.preview("101", "private", undefined)!;
+  const preview = channel.preview(place(101), kept)!;
   preview.show("growing");
   await pass(4_000);
   expect(await channel.send(part(101, "early"), never)).toMatchObject({ kind: "later", wholeAccount: true });

@@ -3,7 +3,14 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { onTestFinished } from "vitest";
-import type { ChannelEvent, ChannelHost, ChannelState, EventBatch, OutgoingPart } from "../../../src/channels/port.ts";
+import type {
+  ChannelEvent,
+  ChannelHost,
+  ChannelState,
+  EventBatch,
+  OutgoingPart,
+  PreviewPlace,
+} from "../../../src/channels/port.ts";
 import { makeTelegram, type TelegramChannel } from "../../../src/channels/telegram/telegram.ts";
 import { type Log, makeBackground } from "../../../src/kernel/log.ts";
 import { type FakeClock, fakeClock } from "../../support/clock.ts";
@@ -129,5 +136,23 @@ export async function scriptedServer(
 
 export function part(chat: number | { id: number }, text: string, more: Partial<OutgoingPart> = {}): OutgoingPart {
   const id = typeof chat === "number" ? chat : chat.id;
-  return { chat: String(id), thread: undefined, replyTo: undefined, again: false, text, extra: undefined, ...more };
+  return {
+    chat: String(id),
+    thread: undefined,
+    replyTo: undefined,
+    editRef: undefined,
+    again: false,
+    text,
+    extra: undefined,
+    ...more,
+  };
 }
+
+/** Where a preview is shown: the message of the given chat that nobody answers, without an earlier life. */
+export function place(chat: number | { id: number }, more: Partial<PreviewPlace> = {}): PreviewPlace {
+  const id = typeof chat === "number" ? chat : chat.id;
+  const at = { chat: String(id), chatKind: id < 0 ? ("group" as const) : ("private" as const) };
+  return { ...at, thread: undefined, replyTo: undefined, ref: undefined, asMessage: false, ...more };
+}
+
+export const kept = async () => true;

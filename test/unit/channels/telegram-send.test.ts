@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { fakeClock } from "../../support/clock.ts";
 import { broken } from "../../support/telegram/raw.ts";
 import type { FakeTelegram } from "../../support/telegram/telegram.ts";
-import { part, type Rig, rigAt, rigWith } from "./telegram-rig.ts";
+import { kept, part, place, type Rig, rigAt, rigWith } from "./telegram-rig.ts";
 
 const never = new AbortController().signal;
 
@@ -223,7 +223,7 @@ test("after a 429 nothing of the account goes out before the stated wait ends, w
   const calls = telegram.calls.length;
 
   const stopTyping = rig.channel.typing(String(group.id), undefined);
-  const preview = rig.channel.preview(String(ada.id), "private", undefined);
+  const preview = rig.channel.preview(place(ada), kept);
   preview?.show("growing");
   const [held] = await sent(rig, part(group, "to another chat"));
   expect(held).toMatchObject({ kind: "later", wholeAccount: true, reason: "Telegram asked to wait" });

@@ -32,6 +32,7 @@ const VERBS: Readonly<Record<string, readonly Verb[]>> = {
   orphanToQueue: [(tx, id) => tx.commands.orphanToQueue(id, 1, "model", 4, tx.generation)],
   giveUp: [(tx, id) => tx.commands.giveUp(id, tx.generation, 9, "{}")],
   rewrite: [(tx, id) => tx.commands.rewrite(id, { text: "other", extra: "{}", notBefore: 0 })],
+  preview: [(tx, id) => tx.commands.preview({ id, claim: CLAIM, generation: OLD }, "7")],
   forgive: [(tx, id) => tx.commands.forgive(id)],
 };
 

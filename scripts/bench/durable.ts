@@ -127,6 +127,7 @@ async function openHost(folder: string) {
     queue,
     clock,
     events,
+    busy: () => ({ mode: "followup", debounceMs: 0, perChannel: {} }),
     chatCommands: { queue, clock, describe, delivery, backends: [] },
   });
   const waiters = new Map<CommandId, () => void>();
@@ -197,6 +198,7 @@ function instantRunner(store: ReturnType<typeof makeStore>, delivery: Delivery):
       throw thrown;
     },
     cancelled: () => {},
+    givenBack: () => {},
     gaveUp: () => {},
   };
 }

@@ -6,8 +6,9 @@ import type { Events } from "../kernel/events.ts";
 import type { CommandId } from "../kernel/ids.ts";
 import type { Log } from "../kernel/log.ts";
 import type { Outcome } from "../queue/command.ts";
+import type { Queue } from "../queue/queue.ts";
 import type { CommandEnd, Runner } from "../queue/runner.ts";
-import { type Command, chatKey, type StepKind } from "../store/commands.ts";
+import { type BusyMode, type Command, chatKey, type StepKind } from "../store/commands.ts";
 import type { Step } from "../store/steps.ts";
 import type { Store, Tx } from "../store/store.ts";
 import type { Backend, ModelMessage, ReadImage, ToolSpec } from "../turns/backends/port.ts";
@@ -16,6 +17,7 @@ import type { TurnLimits } from "../turns/limits.ts";
 import type { Tool } from "../turns/tools/port.ts";
 import {
   callsWithoutResult,
+  messageOfRow,
   messagesOf,
   type NewRow,
   noteRow,
@@ -23,7 +25,15 @@ import {
   toolRow,
   userRow,
 } from "../turns/transcript.ts";
-import { modelIntent, runTurn, type TurnDeps, type TurnEnd, type TurnInput, toolIntent } from "../turns/turn.ts";
+import {
+  type AbsorbAt,
+  modelIntent,
+  runTurn,
+  type TurnDeps,
+  type TurnEnd,
+  type TurnInput,
+  toolIntent,
+} from "../turns/turn.ts";
 import { type Completion, completion } from "./completion.ts";
 import type { Delivery, Placed } from "./delivery.ts";
 import { type Media, messageExtraOf, type ReadMedia, shownText, unreadMedia } from "./message.ts";
@@ -49,6 +59,8 @@ export interface AssistantDeps {
   readonly events: Events;
   readonly agent: (command: Command) => AgentView;
   readonly delivery: Delivery;
+  /** Taking waiting messages into a running turn: the queue's. */
+  readonly steering: Pick<Queue, "absorbable" | "absorb">;
   readonly readMedia: ReadMedia;
   readonly readImage: ReadImage;
   readonly onProgress: (id: CommandId, kind: StepKind) => void;
@@ -61,6 +73,9 @@ export function makeAssistant(deps: AssistantDeps): Runner {
     run: (command, signal) => run(command, deps, signal),
     crashed: (command, thrown) => crashed(command, thrown, deps),
     cancelled: (tx, command) => keepStopped(tx, command, deps.clock.now()),
+    givenBack: (tx, command) => {
+      tx.messages.takeBack(command.session, command.id);
+    },
     gaveUp: (tx, command, outcome) => tellGivenUp(tx, command, outcome, deps.delivery),
   };
 }
@@ -122,6 +137,7 @@ function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: As
     ...agent,
     // What people wait for runs in main; what agents and schedules begin has lanes of its own.
     caller: { id, orderKey, forPerson: lane === "main" },
+    absorb: (at, own) => absorb(command, at, journal, deps, own),
     readImage: deps.readImage,
     journal,
     clock,
@@ -134,6 +150,40 @@ function turnDeps(command: Command, agent: AgentView, journal: Journal, deps: As
     },
     log: (event, fields) => log.info(event, { commandId: id, ...fields }),
   };
+}
+
+/**
+ * Messages that came while the turn ran (steering), or that wait to be answered together (collect, at its first call). Their
+ * files are fetched first; what is no longer waiting then is not taken.
+ */
+async function absorb(
+  command: Command,
+  { step, first, unwritten }: AbsorbAt,
+  journal: Journal,
+  deps: AssistantDeps,
+  signal: AbortSignal,
+): Promise<readonly ModelMessage[]> {
+  const { store, clock, steering } = deps;
+  if (command.kind !== "message") return [];
+  const modes: readonly BusyMode[] = first && command.mode === "collect" ? ["collect"] : first ? [] : ["steer"];
+  const waiting = steering.absorbable(command, modes);
+  if (waiting.length === 0) return [];
+  const rows = new Map<CommandId, NewRow[]>();
+  for (const id of waiting) {
+    const one = store.read.commands.get(id);
+    if (one !== undefined) rows.set(id, rowsOf(one, undefined, await mediaOf(one, deps, signal)));
+  }
+  let early = { kept: () => {} };
+  const taken = await steering.absorb(command, step, [...rows.keys()], (tx, absorbed) => {
+    early = journal.writeEarly(tx, unwritten);
+    for (const one of absorbed) {
+      for (const [n, row] of (rows.get(one.id) ?? []).entries()) {
+        tx.messages.append(tx.nextSeq(), one.session, one.id, { ...row, n }, clock.now());
+      }
+    }
+  });
+  if (taken.length > 0) early.kept();
+  return taken.flatMap((one) => (rows.get(one.id) ?? []).map(messageOfRow));
 }
 
 /** Only for a message that is not in the transcript yet. */
@@ -264,6 +314,8 @@ function crashed(command: Command, thrown: unknown, { delivery }: AssistantDeps)
 /** A stopped turn stays in the transcript, so that the next one knows of it. A message that was never started leaves nothing. */
 function keepStopped(tx: Tx, command: Command, now: number): void {
   if (command.state === "queued" && !command.open) return;
+  // The turn that took it in goes on, and its rows stand behind this one's.
+  if (command.state === "absorbed") return;
   leaveNote(tx, command, "Stopped before the answer was complete", now);
 }
 

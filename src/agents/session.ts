@@ -21,8 +21,9 @@ const CHARS_PER_TOKEN = 2.5;
 const TRANSCRIPT_SHARE = 0.6;
 
 export interface SessionView {
-  /** The newest rows that fit, oldest first, without the given command's own. */
+  /** The newest rows that fit, oldest first, before the given command's first one. */
   readonly earlier: readonly TranscriptRow[];
+  /** Its own, with those of the messages that it has taken in. */
   readonly own: readonly TranscriptRow[];
 }
 
@@ -31,6 +32,10 @@ export function viewOf(read: Reads, session: SessionKey, command: CommandId, con
   const startsAfter = read.sessions.get(session)?.startsAfter ?? 0;
   const maxChars = Math.floor(contextTokens * CHARS_PER_TOKEN * TRANSCRIPT_SHARE);
   const rows = read.messages.newest(session, startsAfter, maxChars);
-  const earlier = rows.filter((row) => row.command !== command);
-  return { earlier, own: read.messages.ofCommand(command) };
+  const own = read.messages.ofCommand(command);
+  const first = rows.findIndex((row) => row.command === command);
+  if (first === -1) return { earlier: rows, own };
+  // A turn has its session for itself: what stands behind its first row is its own, or what it has taken in.
+  const seen = new Set(rows.map((row) => row.id));
+  return { earlier: rows.slice(0, first), own: [...own.filter((row) => !seen.has(row.id)), ...rows.slice(first)] };
 }

@@ -6,8 +6,16 @@ import type { Clock } from "../kernel/clock.ts";
 import { InvalidInput } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
 import type { CommandId, SessionKey } from "../kernel/ids.ts";
+import type { Cancelled } from "../queue/cancel.ts";
 import type { Queue } from "../queue/queue.ts";
-import { chatKey, type NewCommand, type QueuedCommand, type Role, type Route } from "../store/commands.ts";
+import {
+  type BusyMode,
+  chatKey,
+  type NewCommand,
+  type QueuedCommand,
+  type Role,
+  type Route,
+} from "../store/commands.ts";
 import type { EventKey } from "../store/inbox.ts";
 import type { Reads, Store, Tx } from "../store/store.ts";
 import { type ChatCommand, type ChatCommandDeps, parseChatCommand, runChatCommand } from "./chat-commands.ts";
@@ -29,6 +37,8 @@ export interface Inbound {
   /** A stateless request brings a session of its own; otherwise the route decides. */
   readonly session?: SessionKey | undefined;
   readonly notBefore?: number | undefined;
+  /** What it does while its session is busy; absent: what conversation, channel and settings say. */
+  readonly mode?: BusyMode | undefined;
 }
 
 export interface Accepted {
@@ -46,6 +56,14 @@ export interface AcceptDeps {
   readonly clock: Clock;
   readonly events: Events;
   readonly chatCommands: ChatCommandDeps;
+  readonly busy: () => BusySettings;
+}
+
+/** `settings.queue`, as far as busy conversations go. */
+export interface BusySettings {
+  readonly mode: BusyMode;
+  readonly debounceMs: number;
+  readonly perChannel: Readonly<Partial<Record<string, { readonly mode: BusyMode }>>>;
 }
 
 /** A person's priority is foreground: it goes before recovered and background work within the ageing bound. */
@@ -54,10 +72,12 @@ const MAX_TEXT_CHARS = 100_000;
 
 export function makeAccept(deps: AcceptDeps): Accept {
   const { store, queue } = deps;
-  return async (inbound) => {
+  const accept: Accept = async (inbound) => {
     const earlier = earlierOf(store.read, inbound);
     if (earlier !== undefined) return earlier;
     checkText(inbound);
+    const steered = steeredText(inbound);
+    if (steered !== undefined) return accept({ ...inbound, text: steered, mode: "steer" });
     const chatCommand = inbound.kind === "message" ? parseChatCommand(inbound.text) : undefined;
     if (chatCommand !== undefined) {
       const { accepted, after } = await store.write("accept-control", (tx) =>
@@ -69,15 +89,20 @@ export function makeAccept(deps: AcceptDeps): Accept {
     const session = inbound.session ?? sessionKey(inbound.agent, inbound.route);
     const release = queue.reserve(session);
     try {
-      const { made, ...accepted } = await store.write("accept", (tx) =>
-        insert(tx, inbound, session, inbound.kind, deps),
-      );
-      if (made !== undefined) queue.offer(made);
-      return accepted;
+      const inserted = await store.write("accept", (tx) => insert(tx, inbound, session, inbound.kind, deps));
+      offer(inserted, queue);
+      return { command: inserted.command, duplicate: inserted.duplicate };
     } finally {
       release();
     }
   };
+  return accept;
+}
+
+/** `/steer TEXT` is an ordinary message that joins the running turn, whatever the mode; idle, it begins one (Q9.4). */
+export function steeredText({ kind, text }: Pick<Inbound, "kind" | "text">): string | undefined {
+  const command = kind === "message" ? parseChatCommand(text) : undefined;
+  return command?.name === "steer" && command.argument !== "" ? command.argument : undefined;
 }
 
 export function hashOf(raw: string): string {
@@ -116,6 +141,14 @@ class KeyReused extends InvalidInput {
 interface Inserted extends Accepted {
   /** Absent for a duplicate. */
   readonly made?: QueuedCommand;
+  /** What gave way to it; memory follows by `offer`. */
+  readonly interrupted?: readonly Cancelled[];
+}
+
+/** After the write has committed. */
+export function offer({ made, interrupted }: Inserted, queue: Queue): void {
+  for (const cancelled of interrupted ?? []) queue.cancelled(cancelled);
+  if (made !== undefined) queue.offer(made);
 }
 
 /** Inside a write: inbox row and command, once for each event. */
@@ -124,21 +157,39 @@ export function insert(
   inbound: Inbound,
   session: SessionKey,
   kind: NewCommand["kind"],
-  { queue, clock }: Pick<AcceptDeps, "queue" | "clock">,
+  { queue, clock, busy }: Pick<AcceptDeps, "queue" | "clock" | "busy">,
 ): Inserted {
   const earlier = earlierOf(tx, inbound);
   if (earlier !== undefined) return earlier;
   const now = clock.now();
   if (kind !== "completion") tx.sessions.ensure(session, inbound.agent, inbound.route, now);
-  const { route, sender, actor, role, source, text, extra, notBefore = 0 } = inbound;
+  const { route, sender, actor, role, source, text, extra } = inbound;
+  const mode = kind === "message" ? modeOf(tx, inbound, session, busy()) : "followup";
+  const waits = mode === "collect" && tx.commands.runningIn(session) !== undefined ? now + busy().debounceMs : 0;
   const made = queue.insert(tx, {
     lane: "main",
     priority: source === "chat" ? FOREGROUND : 0,
-    ...{ session, route, sender, actor, role, source, kind, text, extra, notBefore },
+    ...{ session, route, sender, actor, role, source, kind, text, extra, mode },
+    notBefore: Math.max(waits, inbound.notBefore ?? 0),
     acceptedAt: now,
   });
   tx.inbox.insert(inbound.event, inbound.rawHash, made.id, now);
-  return { command: made.id, duplicate: false, made };
+  const interrupted = mode === "interrupt" ? interrupt(tx, made, queue) : [];
+  return { command: made.id, duplicate: false, made, interrupted };
+}
+
+/** Programs know nothing of a running turn: what they send is a turn of its own (contract, OpenAI door). */
+function modeOf(tx: Tx, { mode, source, route }: Inbound, session: SessionKey, busy: BusySettings): BusyMode {
+  if (source !== "chat") return "followup";
+  return mode ?? tx.sessions.get(session)?.mode ?? busy.perChannel[route.channel]?.mode ?? busy.mode;
+}
+
+/** The turn of the same person in the same chat gives way to what he writes now. */
+function interrupt(tx: Tx, made: QueuedCommand, queue: Queue): Cancelled[] {
+  const running = tx.commands.runningIn(made.session);
+  if (running === undefined || running.actor !== made.actor || chatKey(running.route) !== chatKey(made.route))
+    return [];
+  return [queue.cancelIn(tx, running.id, { reason: "stopped" })].filter((one) => one !== undefined);
 }
 
 /**
@@ -152,7 +203,8 @@ export function insertChatCommand(
   deps: AcceptDeps,
 ): { accepted: Accepted; after: () => void } {
   const session = sessionKey(inbound.agent, inbound.route);
-  const { made, ...accepted } = insert(tx, inbound, session, "control", deps);
+  const { made, command, duplicate } = insert(tx, inbound, session, "control", deps);
+  const accepted = { command, duplicate };
   if (made === undefined) return { accepted, after: () => {} };
   const { role, actor, route, sender } = inbound;
   const call = { command: made.id, session, route, role, actor, sender };

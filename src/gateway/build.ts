@@ -130,7 +130,7 @@ async function assemble(options: HostOptions, { store, events, startedAt, starte
     backends: facts.backends.map(({ name, model }) => `${name} (${model})`),
   });
   const chatCommands = { queue, clock, describe, delivery, backends: facts.backends };
-  const acceptDeps = { store, queue, clock, events, chatCommands };
+  const acceptDeps = { store, queue, clock, events, chatCommands, busy: () => settings.queue };
   const accept = makeAccept(acceptDeps);
   const live = makeLive({ store, events, queue, hello: () => ({ version, agent: "main", ...hello(facts, store) }) });
   let address = "";
@@ -227,6 +227,10 @@ function makeWorkingQueue(parts: QueueParts): Queue {
       return agent;
     },
     onProgress: (id, kind) => later.queue?.progressed(id, kind),
+    steering: {
+      absorbable: (turn, modes) => later.queue?.absorbable(turn, modes) ?? [],
+      absorb: async (...args) => (await later.queue?.absorb(...args)) ?? [],
+    },
     jitter: ids.fraction,
   });
   const { cap, hostCap, maxAgeMs } = settings.queue;

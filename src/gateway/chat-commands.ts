@@ -5,10 +5,11 @@ import type { Delivery } from "../agents/delivery.ts";
 import { messageExtraOf } from "../agents/message.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { CommandId, PartId, SessionKey } from "../kernel/ids.ts";
+import type { Cancelled } from "../queue/cancel.ts";
 import { OWNER } from "../queue/lane.ts";
 import type { LaneStatus, Queue } from "../queue/queue.ts";
 import { nearest } from "../settings/known-keys.ts";
-import { type Command, chatKey, type Role, type Route } from "../store/commands.ts";
+import { type BusyMode, type Command, chatKey, type Role, type Route } from "../store/commands.ts";
 import type { Tx } from "../store/store.ts";
 
 export interface ChatCommandDeps {
@@ -53,10 +54,18 @@ const TABLE: Readonly<Record<string, Entry>> = {
   status: { usage: "/status", about: "what runs, what waits, who answers", ownerOnly: false, run: status },
   new: { usage: "/new", about: "begin a new conversation; the old one is kept", ownerOnly: false, run: startAnew },
   queue: {
-    usage: "/queue",
-    about: "what waits in this chat and when it is its turn",
+    usage: "/queue [mode]",
+    about:
+      "what waits here; with steer, followup, collect, interrupt or default: what messages to a busy conversation do",
     ownerOnly: false,
-    run: queueHere,
+    run: (tx, argument, call, deps) => (argument === "" ? queueHere(tx, call, deps) : chooseMode(tx, argument, call)),
+  },
+  steer: {
+    usage: "/steer TEXT",
+    about: "a message that joins the running turn, whatever the mode",
+    ownerOnly: false,
+    // With a text it is taken as a message before it comes here.
+    run: () => ({ reply: "Use `/steer TEXT`: the text joins the running turn at its next step." }),
   },
   model: {
     usage: "/model [name]",
@@ -148,7 +157,19 @@ function spanText(ms: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
-function queueHere(tx: Tx, _argument: string, call: Call, { queue, clock }: ChatCommandDeps): Effect {
+const MODES: readonly BusyMode[] = ["steer", "followup", "collect", "interrupt"];
+
+function chooseMode(tx: Tx, argument: string, { session, role }: Call): Effect {
+  if (role === "guest") return { reply: "Guests cannot choose the mode." };
+  const mode = MODES.find((one) => one === argument);
+  if (mode === undefined && argument !== "default") {
+    return { reply: `Use \`/queue\` with ${MODES.join(", ")} or default.` };
+  }
+  tx.sessions.setMode(session, mode);
+  return { reply: mode === undefined ? "This conversation uses the usual mode again." : `Messages here: ${mode}.` };
+}
+
+function queueHere(tx: Tx, call: Call, { queue, clock }: ChatCommandDeps): Effect {
   const here = tx.commands
     .live(Number.MAX_SAFE_INTEGER)
     .filter((command) => chatKey(command.route) === chatKey(call.route) && command.id !== call.command);
@@ -237,17 +258,17 @@ function mayStop(command: Command, call: Call): boolean {
   return call.actor === OWNER || command.actor === call.actor;
 }
 
-function cancelAll(tx: Tx, which: (command: Command) => boolean, { queue }: ChatCommandDeps): Command[] {
+function cancelAll(tx: Tx, which: (command: Command) => boolean, { queue }: ChatCommandDeps): Cancelled[] {
   const live = tx.commands.live(Number.MAX_SAFE_INTEGER).filter(which);
-  return live.filter((command) => queue.cancelIn(tx, command, { reason: "stopped" }));
+  return live.flatMap(({ id }) => queue.cancelIn(tx, id, { reason: "stopped" }) ?? []);
 }
 
-function settle(stopped: readonly Command[], { queue }: ChatCommandDeps): void {
-  for (const command of stopped) queue.cancelled(command);
+function settle(stopped: readonly Cancelled[], { queue }: ChatCommandDeps): void {
+  for (const one of stopped) queue.cancelled(one);
 }
 
-function stoppedText(stopped: readonly Command[]): string {
-  const running = stopped.filter((command) => command.state !== "queued").length;
+function stoppedText(stopped: readonly Cancelled[]): string {
+  const running = stopped.filter(({ command }) => command.state === "running" || command.state === "waiting").length;
   const waiting = stopped.length - running;
   const parts = [running > 0 ? `${running} running` : "", waiting > 0 ? `${waiting} waiting` : ""].filter(
     (part) => part !== "",

@@ -13,7 +13,7 @@ import { OWNER } from "../queue/lane.ts";
 import { type Command, chatKey, type Route } from "../store/commands.ts";
 import type { EventKey } from "../store/inbox.ts";
 import type { Tx } from "../store/store.ts";
-import { type AcceptDeps, type Inbound, insert, insertChatCommand } from "./accept.ts";
+import { type AcceptDeps, type Inbound, insert, insertChatCommand, offer, steeredText } from "./accept.ts";
 import { type AccessRules, type Admission, actorOf, admit } from "./admission.ts";
 import { parseChatCommand } from "./chat-commands.ts";
 import { invite } from "./pairing.ts";
@@ -112,8 +112,10 @@ function takeEvent(tx: Tx, event: ChannelEvent, key: EventKey, deps: Taking): re
   if (admission.kind === "ignored") return [];
   const route: Route = { channel, account, chat: event.chat, thread: event.thread };
   if (admission.kind === "ask-owner") return askOwner(tx, event, key, route, deps);
-  const inbound = inboundOf(event, key, admission, route, deps);
-  if (event.kind === "edit") return takeEdit(tx, event, inbound, deps);
+  const plain = inboundOf(event, key, admission, route, deps);
+  if (event.kind === "edit") return takeEdit(tx, event, plain, deps);
+  const steered = steeredText(plain);
+  const inbound: Inbound = steered === undefined ? plain : { ...plain, text: steered, mode: "steer" };
   const command = parseChatCommand(inbound.text);
   if (command !== undefined) return [insertChatCommand(tx, inbound, command, deps).after];
   // To answer somebody with nothing but the bot's name is to point at what he wrote.
@@ -184,8 +186,8 @@ function begin(tx: Tx, event: ChannelEvent, inbound: Inbound, deps: Taking): rea
     ];
   }
   const waits = event.album !== undefined || event.full;
-  const { made } = insert(tx, { ...inbound, notBefore: waits ? clock.now() + JOIN_MS : 0 }, session, "message", deps);
-  return made === undefined ? [] : [() => queue.offer(made)];
+  const inserted = insert(tx, { ...inbound, notBefore: waits ? clock.now() + JOIN_MS : 0 }, session, "message", deps);
+  return [() => offer(inserted, queue)];
 }
 
 /**

@@ -151,7 +151,8 @@ async function wait(input: { command: number; timeoutMs: number }, deps: VerbDep
   const stopLimit = deps.clock.after(input.timeoutMs, () => limit.abort("timeout"));
   const either = AbortSignal.any([signal, limit.signal]);
   const command = await whenFinal(input.command as CommandId, deps, either).finally(stopLimit);
-  const parts = deps.store.read.outbox.ofCommand(command.id);
+  // What was taken into another turn is answered by that one.
+  const parts = deps.store.read.outbox.ofCommand(command.absorbedBy ?? command.id);
   return {
     command: command.id,
     state: command.state,

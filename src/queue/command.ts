@@ -17,8 +17,18 @@ export const TRANSITIONS: readonly { from: CommandState; to: CommandState; by: s
   { from: "running", to: "queued", by: "drain, recover", when: "handed back without penalty, or its host died" },
   { from: "running", to: "cancelled", by: "cancel, recover", when: "stopped: its late end finds no row (the fence)" },
   { from: "running", to: "dead", by: "recover", when: "its host died a third time without a finished step" },
+  { from: "queued", to: "absorbed", by: "absorb", when: "a running turn takes it into its next step (steering)" },
+  { from: "absorbed", to: "done", by: "finish", when: "the turn that took it in has answered" },
+  { from: "absorbed", to: "failed", by: "finish", when: "the turn that took it in failed after a call that held it" },
+  {
+    from: "absorbed",
+    to: "dead",
+    by: "recover",
+    when: "the turn that took it in was given up after a call that held it",
+  },
+  { from: "absorbed", to: "queued", by: "finish, cancel, recover", when: "no completed call of that turn held it" },
   { from: "waiting", to: "cancelled", by: "cancel", when: "stopped while an ask was open" },
-  { from: "absorbed", to: "cancelled", by: "cancel", when: "stopped while a turn held it" },
+  { from: "absorbed", to: "cancelled", by: "cancel", when: "stopped, itself or with the turn that held it" },
 ];
 
 /** True for a command that will not change any more. */
@@ -30,6 +40,7 @@ export function isFinal(state: CommandState): boolean {
 export interface Outcome {
   readonly reason:
     | "answered"
+    | "absorbed"
     | "silent"
     | "tool-calls"
     | "backends-failed"

@@ -1,13 +1,21 @@
 // Owns: the lane queue as the rest of the host sees it: put in, cancel, look, recover, drain. Rows decide; memory follows
 // after the commit.
 import type { Clock } from "../kernel/clock.ts";
-import { NotFound } from "../kernel/errors.ts";
 import type { CommandState, Events } from "../kernel/events.ts";
 import type { CommandId } from "../kernel/ids.ts";
 import type { Background, Log } from "../kernel/log.ts";
-import { type Command, chatKey, type NewCommand, type QueuedCommand, type StepKind } from "../store/commands.ts";
+import {
+  type BusyMode,
+  type Command,
+  chatKey,
+  type NewCommand,
+  type QueuedCommand,
+  type StepKind,
+} from "../store/commands.ts";
 import type { Store, Tx } from "../store/store.ts";
-import { isFinal, type Outcome } from "./command.ts";
+import { absorbable, absorbIn } from "./absorb.ts";
+import { type Cancelled, makeCancels } from "./cancel.ts";
+import type { Outcome } from "./command.ts";
 import { type Capacity, checkLane, type LaneSizes, laneSize, makeCapacity } from "./lane.ts";
 import { compare, orderKey } from "./order.ts";
 import { type Caps, makeReserve, type Reserve } from "./places.ts";
@@ -38,10 +46,22 @@ export interface Queue {
   offer(command: QueuedCommand): void;
   /** After a write that changed when it may begin; nothing if it has begun. */
   postponed(command: { readonly id: CommandId; readonly notBefore: number }): void;
-  /** Inside a write: cancels a live command with its transcript rows. False when it had ended. */
-  cancelIn(tx: Tx, command: Command, outcome: Outcome): boolean;
+  /** Inside a write: cancels a live command with its transcript rows. Undefined when it had ended. */
+  cancelIn(tx: Tx, id: CommandId, outcome: Outcome): Cancelled | undefined;
   /** After that write has committed: takes it out of the index or stops its work. */
-  cancelled(command: Command): void;
+  cancelled(cancelled: Cancelled): void;
+  /** The waiting messages that a running turn may take into its next step, in their order. */
+  absorbable(turn: Command, modes: readonly BusyMode[]): readonly CommandId[];
+  /**
+   * Takes them in at `step`, as far as they still wait; `write` runs in the same transaction when there is one. Rejects with
+   * what `store.write` rejects with.
+   */
+  absorb(
+    turn: Command,
+    step: number,
+    ids: readonly CommandId[],
+    write: (tx: Tx, absorbed: readonly Command[]) => void,
+  ): Promise<readonly Command[]>;
   /** Both in one: the state that the command has now. Throws NotFound. */
   cancel(id: CommandId, outcome: Outcome): Promise<CommandState>;
   /** How many commands go before this queued one in its lane, those running not counted. */
@@ -76,10 +96,21 @@ export function makeQueue(deps: QueueDeps): Queue {
   const { store, clock, log, events } = deps;
   const waiting = makeWaiting(() => clock.now(), runsAlone);
   const capacity = makeCapacity(() => deps.settings().lanes);
-  const pump = makePump({ ...deps, waiting, capacity, abortGraceMs: () => deps.settings().abortGraceMs });
+  const pump = makePump({
+    ...{ ...deps, waiting, capacity },
+    abortGraceMs: () => deps.settings().abortGraceMs,
+    onReturned: (command) => offerAgain(command),
+  });
 
   const emit = ({ id, session, route }: Pick<Command, "id" | "session" | "route">, state: CommandState) => {
     events.emit({ type: "command", id, session, chatKey: chatKey(route), state });
+  };
+
+  /** What a turn gave back stands at its old place again. */
+  const offerAgain = (command: Command) => {
+    if (store.read.commands.stateOf(command.id) !== "queued") return;
+    waiting.add(waitingRow(command));
+    emit(command, "queued");
   };
 
   let recovery: Promise<Recovered> | undefined;
@@ -99,21 +130,7 @@ export function makeQueue(deps: QueueDeps): Queue {
     return recovered;
   };
 
-  const cancelled = (command: Command) => {
-    waiting.remove(command.id);
-    // An ask holds its session without any work: here it ends.
-    if (command.state === "waiting") waiting.freeSession(command.session);
-    pump.stop(command.id, "cancelled");
-    emit(command, "cancelled");
-    log.info("command.finished", { commandId: command.id, state: "cancelled" });
-    pump.go();
-  };
-
-  const cancelIn = (tx: Tx, command: Command, outcome: Outcome): boolean => {
-    if (!tx.commands.cancel(command.id, clock.now(), JSON.stringify(outcome))) return false;
-    deps.runner.cancelled(tx, command);
-    return true;
-  };
+  const cancels = makeCancels({ ...deps, waiting, pump, emit, offerAgain });
 
   return {
     reserve: makeReserve(waiting, deps.settings),
@@ -123,7 +140,8 @@ export function makeQueue(deps: QueueDeps): Queue {
       const { acceptedAt, priority } = command;
       const row = { ...command, orderKey: orderKey(acceptedAt, priority, deps.settings().lanes.agingMs) };
       tx.commands.insert(id, row, command.kind === "control" ? "done" : "queued");
-      return { ...row, id, notBefore: command.notBefore ?? 0, open: false, strikes: 0 };
+      const { notBefore = 0, mode = "followup" } = command;
+      return { ...row, id, notBefore, mode, open: false, strikes: 0 };
     },
     offer(command) {
       const { id, lane, session } = command;
@@ -140,17 +158,22 @@ export function makeQueue(deps: QueueDeps): Queue {
       waiting.add({ ...entry, notBefore });
       pump.go();
     },
-    cancelIn,
-    cancelled,
-    async cancel(id, outcome) {
-      const result = await store.write("cancel", (tx) => {
-        const command = tx.commands.get(id);
-        if (command === undefined) throw new NotFound(`there is no command ${id}`);
-        return { command, done: !isFinal(command.state) && cancelIn(tx, command, outcome) };
+    absorbable: (turn, modes) => absorbable(waiting, turn, modes, clock.now()).map(({ id }) => id),
+    async absorb(turn, step, ids, write) {
+      const entries = ids.flatMap((id) => waiting.get(id) ?? []);
+      const taken = await store.write("absorb", (tx) => {
+        const absorbed = absorbIn(tx, turn, entries, step);
+        if (absorbed.length > 0) write(tx, absorbed);
+        return absorbed;
       });
-      if (result.done) cancelled(result.command);
-      return result.done ? "cancelled" : result.command.state;
+      for (const command of taken) {
+        waiting.remove(command.id);
+        emit(command, "absorbed");
+        log.info("command.absorbed", { commandId: command.id, by: turn.id, step });
+      }
+      return taken;
     },
+    ...cancels,
     position: (id) => aheadOf(id, waiting),
     progressed: pump.progressed,
     lanes: () => lanesOf(waiting, capacity, deps.settings().lanes, clock.now()),

@@ -4,6 +4,7 @@ import type { CommandId } from "../kernel/ids.ts";
 import type { Command, StepKind } from "../store/commands.ts";
 import type { Step } from "../store/steps.ts";
 import type { Tx } from "../store/store.ts";
+import { giveBackUnseen, resolveAbsorbed } from "./absorb.ts";
 import type { Outcome } from "./command.ts";
 import type { Runner } from "./runner.ts";
 
@@ -46,14 +47,22 @@ export function recover(tx: Tx, options: RecoverOptions): Recovered {
   return { requeued: requeued.size, dead };
 }
 
+/**
+ * A message that the turn had taken in and no completed call had held may be what killed the host: it takes the strike instead of
+ * its turn, returns to the queue and is not taken in again.
+ */
 function recoverOrphan(tx: Tx, command: Command, options: RecoverOptions): "queued" | "dead" | undefined {
-  const { strikes, kind, deathStep } = strike(command, tx.steps.ofCommand(command.id), options.plannedStop);
+  const { plannedStop, runner } = options;
+  const suspects = plannedStop ? [] : giveBackUnseen(tx, command.id, 1, runner);
+  const steps = tx.steps.ofCommand(command.id);
+  const { strikes, kind, deathStep } = strike(command, steps, plannedStop || suspects.length > 0);
   if (strikes > ALONE_AT) return giveUp(tx, command, POISON, options) ? "dead" : undefined;
   return tx.commands.orphanToQueue(command.id, strikes, kind, deathStep, tx.generation) ? "queued" : undefined;
 }
 
 function giveUp(tx: Tx, command: Command, outcome: Outcome, { now, runner }: RecoverOptions): boolean {
   const given = tx.commands.giveUp(command.id, tx.generation, now, JSON.stringify(outcome));
+  if (given) resolveAbsorbed(tx, command.id, "dead", now, runner);
   if (given) runner.gaveUp(tx, command, outcome);
   return given;
 }

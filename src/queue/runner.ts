@@ -32,6 +32,8 @@ export interface Runner {
   crashed(command: Command, thrown: unknown): CommandEnd;
   /** Runs in the transaction that cancels a command: what the transcript keeps of it. `from` is its state before. */
   cancelled(tx: Tx, command: Command): void;
+  /** Runs in the transaction that gives an absorbed command back to the queue: its transcript row goes. */
+  givenBack(tx: Tx, command: Command): void;
   /** Runs in the transaction that gives a command up: tells its sender and the owner. */
   gaveUp(tx: Tx, command: Command, outcome: Outcome): void;
 }

@@ -1,7 +1,7 @@
 // Owns: the in-memory index of queued commands: for each lane, in order, those that may go now as far as their sessions and
 // senders are concerned. It is rebuilt at boot from the rows and never decides anything that the rows do not back.
 import type { CommandId, SessionKey } from "../kernel/ids.ts";
-import { chatKey, type QueuedCommand } from "../store/commands.ts";
+import { type BusyMode, chatKey, type QueuedCommand } from "../store/commands.ts";
 import { OWNER } from "./lane.ts";
 import { insertOrdered, removeOrdered } from "./order.ts";
 
@@ -16,6 +16,8 @@ export interface WaitingRow {
   readonly notBefore: number;
   readonly open: boolean;
   readonly strikes: number;
+  readonly mode: BusyMode;
+  readonly chat: string;
   /** Lane, sender and route: commands of one line go in the order of their ids. Absent: it neither holds nor is held. */
   readonly line: string | undefined;
 }
@@ -24,9 +26,10 @@ export interface WaitingRow {
 const IN_NO_LINE = new Set(["announce", "background", "heartbeat", "review"]);
 
 export function waitingRow(command: QueuedCommand): WaitingRow {
-  const { id, lane, orderKey, session, actor, acceptedAt, notBefore, open, strikes } = command;
-  const line = IN_NO_LINE.has(command.source) ? undefined : `${lane} ${command.sender} ${chatKey(command.route)}`;
-  return { id, lane, orderKey, session, actor, acceptedAt, notBefore, open, strikes, line };
+  const { id, lane, orderKey, session, actor, acceptedAt, notBefore, mode, open, strikes } = command;
+  const chat = chatKey(command.route);
+  const line = IN_NO_LINE.has(command.source) ? undefined : `${lane} ${command.sender} ${chat}`;
+  return { id, lane, orderKey, session, actor, acceptedAt, notBefore, mode, open, strikes, chat, line };
 }
 
 /** What waits in one session. */
@@ -55,6 +58,8 @@ export interface Waiting {
    */
   ready(): Iterable<readonly WaitingRow[]>;
   isReady(entry: WaitingRow): boolean;
+  /** What waits in a session, in the order of the keys. */
+  ofSession(session: SessionKey): readonly WaitingRow[];
   countOfSession(session: SessionKey): number;
   /** Lanes in which something waits. */
   lanes(): Iterable<string>;
@@ -135,6 +140,7 @@ export function makeWaiting(now: () => number, runsAlone: (strikes: number) => b
     freeSession: (session) => setTaken(session, false),
     ready: () => ready.values(),
     isReady: (entry) => sessions.get(entry.session)?.candidates.includes(entry) ?? false,
+    ofSession: (session) => sessions.get(session)?.entries ?? [],
     countOfSession: (session) => sessions.get(session)?.entries.length ?? 0,
     lanes: () => laneCounts.keys(),
     countOfLane: (lane) => laneCounts.get(lane) ?? 0,

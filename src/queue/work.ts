@@ -7,6 +7,7 @@ import type { CommandId } from "../kernel/ids.ts";
 import { errorFields, type Log } from "../kernel/log.ts";
 import { type Command, chatKey } from "../store/commands.ts";
 import type { Store, Tx } from "../store/store.ts";
+import { type Resolved, resolveAbsorbed } from "./absorb.ts";
 import type { CommandEnd, Runner } from "./runner.ts";
 import { type WaitingRow, waitingRow } from "./waiting.ts";
 
@@ -19,6 +20,8 @@ export interface WorkDeps {
   readonly log: Log;
   readonly events: Events;
   readonly runner: Runner;
+  /** After the commit that gave it back: a command that a turn had taken in waits again. */
+  readonly onReturned: (command: Command) => void;
   /** How long a stopped command may take to end before its slot is freed without it. */
   readonly abortGraceMs: () => number;
 }
@@ -29,6 +32,12 @@ type Claim =
   | { readonly kind: "broken"; readonly command: Command; readonly thrown: unknown }
   /** Not claimed: `back` waits again; without it there is nothing left to claim. */
   | { readonly kind: "none"; readonly back: WaitingRow | undefined };
+
+/** What the commit of an end made of the command, and what its turn gave back. */
+interface Settled {
+  readonly state: CommandState;
+  readonly resolved: Resolved;
+}
 
 const HANDED_BACK: CommandEnd = { state: "handed-back" };
 
@@ -56,10 +65,18 @@ export async function workOff(
   log.info("command.started", { commandId, lane, claim: number, waitedMs });
   emit(command, "running", { lane, waitedMs }, deps);
   const end = claim.kind === "broken" ? endOfThrown(command, claim.thrown, deps) : await run(command, signal, deps);
+<<<<<<< HEAD
   const state = await settle(command, end, deps);
   const ranMs = Math.round(clock.mono() - startedMono);
   log.info(eventOf(state), { commandId, state, ranMs });
   if (state !== undefined) emit(command, state, { lane, ranMs }, deps);
+=======
+  const settled = await settle(command, end, deps);
+  const state = settled?.state;
+  for (const back of settled?.resolved.returned ?? []) deps.onReturned(back);
+  log.info(eventOf(state), { commandId, state, ranMs: Math.round(clock.mono() - startedMono) });
+  if (state !== undefined) for (const one of [command, ...(settled?.resolved.ended ?? [])]) emit(one, state, deps);
+>>>>>>> 4c865f3 (Take waiting messages into a running turn, and let conversations choose what a message does while they are busy)
   return state === "queued" ? stillQueued(command.id, deps) : undefined;
 }
 
@@ -137,13 +154,13 @@ function endOfThrown(command: Command, thrown: unknown, { log, runner }: WorkDep
  * in memory and written when it can be (G14). An end that cannot be written gives way to that of work that threw, and this
  * one to a bare one: a row left `running` would block its session until the next boot.
  */
-async function settle(command: Command, end: CommandEnd, deps: WorkDeps): Promise<CommandState | undefined> {
+async function settle(command: Command, end: CommandEnd, deps: WorkDeps): Promise<Settled | undefined> {
   const fallbacks = [(thrown: unknown) => endOfThrown(command, thrown, deps), () => BARE_END];
   for (let attempt = end; ; ) {
     try {
-      const state = await writeEnd(command, attempt, deps);
-      if (state !== undefined && attempt.state !== "handed-back") attempt.after?.();
-      return state;
+      const settled = await writeEnd(command, attempt, deps);
+      if (settled !== undefined && attempt.state !== "handed-back") attempt.after?.();
+      return settled;
     } catch (thrown) {
       if (thrown instanceof FencedOff) return undefined;
       if (thrown instanceof StoreUnavailable) {
@@ -160,17 +177,22 @@ async function settle(command: Command, end: CommandEnd, deps: WorkDeps): Promis
 async function writeEnd(
   command: Command,
   end: CommandEnd,
-  { store, clock }: WorkDeps,
-): Promise<CommandState | undefined> {
+  { store, clock, runner }: WorkDeps,
+): Promise<Settled | undefined> {
   if (end.state === "handed-back") {
-    return (await store.write("hand-back", (tx) => tx.commands.handBack(command))) ? "queued" : undefined;
+    const back = await store.write("hand-back", (tx) => tx.commands.handBack(command));
+    return back ? { state: "queued", resolved: { returned: [], ended: [] } } : undefined;
   }
-  const kept = await store.write("finish", (tx) => {
-    const fits = tx.commands.finish(command, end.state, clock.now(), JSON.stringify(end.outcome));
-    if (fits) end.write(tx);
-    return fits;
+  return await store.write("finish", (tx) => {
+    const now = clock.now();
+    if (!tx.commands.finish(command, end.state, now, JSON.stringify(end.outcome))) return undefined;
+    // What a failed turn gives back must have left the transcript before the note about the failure stands there; an answer's
+    // last step is done only once it is written, and what it held ends with it.
+    const resolve = () => resolveAbsorbed(tx, command.id, end.state, now, runner);
+    const early = end.state === "failed" ? resolve() : undefined;
+    end.write(tx);
+    return { state: end.state, resolved: early ?? resolve() };
   });
-  return kept ? end.state : undefined;
 }
 
 /** As the row is now: its turn may be half done since the claim, and it may have been cancelled since it was handed back. */

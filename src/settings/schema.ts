@@ -188,7 +188,27 @@ const lanes = z.strictObject({
     .describe("Head start of one step of priority; nobody waits longer because of priority."),
 });
 
+const busyMode = z.enum(["steer", "followup", "collect", "interrupt"]);
+const busy = {
+  mode: busyMode
+    .default("steer")
+    .describe(
+      "What a message does while its conversation is busy: steer joins the running turn at its next step, followup waits for a turn of its own, collect waits to be answered together with the others, interrupt stops the running turn.",
+    ),
+  debounceMs: durationMs
+    .default(500)
+    .describe("How long a message to a busy conversation waits for more of its kind, with collect; 0 = not at all."),
+};
+
 const queue = z.strictObject({
+  ...busy,
+  perChannel: z
+    .partialRecord(
+      z.enum(["telegram", "web", "terminal"]),
+      z.strictObject({ mode: busyMode.describe("As `mode`, for this channel.") }),
+    )
+    .default({})
+    .describe("Other busy modes by channel."),
   cap: z.int().min(1).default(20).describe("Messages that may wait in one session; the next is refused visibly."),
   maxAgeMs: durationMs
     .default(7_200_000)

@@ -26,6 +26,8 @@ export function routeOf(key: string): Route {
 }
 
 export type Role = "owner" | "user" | "guest";
+/** What happens to a message while its session is busy; see queue/absorb.ts. */
+export type BusyMode = "steer" | "followup" | "collect" | "interrupt";
 export type StepKind = "model" | "tool";
 
 /** What is needed to make a command. `text` is what the person wrote; `extra` is JSON owned by the kind. */
@@ -41,6 +43,8 @@ export interface NewCommand {
   readonly source: string;
   /** `message`: an ordinary turn. `control`: a chat command. `completion`: a stateless request with its own history. */
   readonly kind: "message" | "control" | "completion";
+  /** Absent: `followup`. */
+  readonly mode?: BusyMode;
   readonly text: string;
   readonly extra: string | undefined;
   readonly acceptedAt: number;
@@ -52,6 +56,7 @@ export interface Command extends NewCommand {
   readonly id: CommandId;
   readonly state: CommandState;
   readonly notBefore: number;
+  readonly mode: BusyMode;
   readonly claim: ClaimNumber;
   readonly generation: Generation;
   /** Its turn has a finished step and no end. */
@@ -62,6 +67,9 @@ export interface Command extends NewCommand {
   readonly strikeKind: StepKind | undefined;
   /** The last step number at the last host death: only a step after it is progress. */
   readonly deathStep: number;
+  /** The turn that has taken it in, from which step on. */
+  readonly absorbedBy: CommandId | undefined;
+  readonly absorbedStep: number | undefined;
   readonly startedAt: number | undefined;
   readonly finishedAt: number | undefined;
   /** JSON: why it ended, for people. */
@@ -81,6 +89,7 @@ export type QueuedCommand = Pick<
   | "source"
   | "acceptedAt"
   | "notBefore"
+  | "mode"
   | "open"
   | "strikes"
 >;
@@ -101,6 +110,7 @@ interface Row {
   role: Role;
   source: string;
   kind: NewCommand["kind"];
+  mode: BusyMode;
   text: string;
   extra: string | null;
   accepted_at: number;
@@ -112,6 +122,8 @@ interface Row {
   strikes: number;
   strike_kind: StepKind | null;
   death_step: number;
+  absorbed_by: number | null;
+  absorbed_step: number | null;
   started_at: number | null;
   finished_at: number | null;
   outcome: string | null;
@@ -129,6 +141,7 @@ function parseQueued(row: Row): QueuedCommand {
     source: row.source,
     acceptedAt: row.accepted_at,
     notBefore: row.not_before,
+    mode: row.mode,
     open: row.open === 1,
     strikes: row.strikes,
   };
@@ -148,6 +161,8 @@ function parse(row: Row): Command {
     preview: row.preview ?? undefined,
     strikeKind: row.strike_kind ?? undefined,
     deathStep: row.death_step,
+    absorbedBy: row.absorbed_by === null ? undefined : (row.absorbed_by as CommandId),
+    absorbedStep: row.absorbed_step ?? undefined,
     startedAt: row.started_at ?? undefined,
     finishedAt: row.finished_at ?? undefined,
     outcome: row.outcome ?? undefined,
@@ -169,12 +184,16 @@ const LIVE = "state in ('queued','running','waiting','absorbed')";
 
 export function commandReads(db: Database) {
   const byId = db.prepare("select * from commands where id = ?");
+  const runningIn = db.prepare(
+    `select * from commands where session = ? and (state in ('running','waiting') or (state = 'queued' and open = 1))
+       and state <> 'queued'`,
+  );
   const stateOf = db.prepare("select state from commands where id = ?").pluck();
   const live = db.prepare(`select * from commands where ${LIVE} order by id limit ?`);
   const recent = db.prepare("select * from commands where id < ? order by id desc limit ?");
   const queued = db.prepare(
-    `select id, lane, order_key, session, channel, account, chat, thread, sender, actor, source, accepted_at, not_before, open,
-       strikes
+    `select id, lane, order_key, session, channel, account, chat, thread, sender, actor, source, accepted_at, not_before, mode,
+       open, strikes
      from commands where ${LIVE} and state = 'queued' order by order_key, id`,
   );
   const notToRun = db.prepare(
@@ -187,6 +206,8 @@ export function commandReads(db: Database) {
     get: (id: CommandId): Command | undefined => optional(byId.get(id)),
     live: (limit: number): Command[] => many(live.all(limit)),
     recent: (before: number, limit: number): Command[] => many(recent.all(before, limit)),
+    /** The command that has the session now: it runs, or waits for a person. */
+    runningIn: (session: SessionKey): Command | undefined => optional(runningIn.get(session)),
     stateOf: (id: CommandId): CommandState | undefined => stateOf.get(id) as CommandState | undefined,
     running: (): Command[] => many(running.all()),
     lastId: (): number => Number(lastId.get()),
@@ -202,9 +223,9 @@ export function commandReads(db: Database) {
 export function commandWrites(db: Database) {
   const insert = db.prepare(
     `insert into commands (id, state, lane, priority, order_key, session, channel, account, chat, thread, sender, actor, role,
-       source, kind, prev, text, extra, accepted_at, not_before, finished_at)
+       source, kind, mode, prev, text, extra, accepted_at, not_before, finished_at)
      values (@id, @state, @lane, @priority, @orderKey, @session, @channel, @account, @chat, @thread, @sender, @actor, @role,
-       @source, @kind, @prev, @text, @extra, @acceptedAt, @notBefore, @finishedAt)`,
+       @source, @kind, @mode, @prev, @text, @extra, @acceptedAt, @notBefore, @finishedAt)`,
   );
   const link = chatLink(db);
   const claim = db.prepare(
@@ -250,6 +271,7 @@ export function commandWrites(db: Database) {
         id,
         state,
         notBefore: command.notBefore ?? 0,
+        mode: command.mode ?? "followup",
         thread: route.thread ?? null,
         extra: extra ?? null,
         // A stateless request is in no chat that anybody looks at.
@@ -291,10 +313,10 @@ export function commandWrites(db: Database) {
   };
 }
 
-function optional(row: unknown): Command | undefined {
+export function optional(row: unknown): Command | undefined {
   return row === undefined ? undefined : parse(row as Row);
 }
 
-function many(rows: unknown[]): Command[] {
+export function many(rows: unknown[]): Command[] {
   return rows.map((row) => parse(row as Row));
 }

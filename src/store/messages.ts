@@ -67,9 +67,20 @@ export function messageWrites(db: Database) {
      on conflict (command, n) do nothing`,
   );
   const last = db.prepare("select last_message from sessions where key = ?").pluck();
+  const get = db.prepare("select * from messages where id = ?");
+  const remove = db.prepare("delete from messages where id = ?");
+  const unlink = db.prepare("update sessions set last_message = ?, messages = messages - 1 where key = ?");
   const link = db.prepare("update sessions set last_message = ?, messages = messages + 1, last_at = ? where key = ?");
   return {
     ...messageReads(db),
+    /** Takes a command's only row away again, while it is the newest of its session. False when it is not. */
+    takeBack(session: SessionKey, command: CommandId): boolean {
+      const row = get.get(last.get(session) ?? 0) as Row | undefined;
+      if (row === undefined || row.command !== command || row.n !== 0) return false;
+      remove.run(row.id);
+      unlink.run(row.prev, session);
+      return true;
+    },
     /** Adds a row once: the same place of the same command is never written twice. */
     append(id: RowSeq, session: SessionKey, command: CommandId, row: NewTranscriptRow, now: number): boolean {
       const prev = Number(last.get(session) ?? 0);

@@ -84,6 +84,8 @@ create table sessions (
   starts_after integer not null default 0,
   -- The backend that /model chose; it goes before the agent's own.
   backend text,
+  -- What happens to messages while it is busy, when /queue chose it.
+  mode text check (mode in ('steer','followup','collect','interrupt')),
   -- The newest transcript row: each points at the one before it.
   last_message integer not null default 0,
   messages integer not null default 0,
@@ -114,6 +116,8 @@ create table commands (
   role text not null check (role in ('owner','user','guest')),
   source text not null,
   kind text not null,
+  -- What happens to it while its session is busy; decided at acceptance.
+  mode text not null check (mode in ('steer','followup','collect','interrupt')),
   -- The row of this chat before it.
   prev integer not null default 0,
   text text not null,

@@ -1,7 +1,7 @@
 // Owns: the SQL of sessions: one conversation each.
 import type { Database } from "better-sqlite3";
 import type { SessionKey } from "../kernel/ids.ts";
-import type { Route } from "./commands.ts";
+import type { BusyMode, Route } from "./commands.ts";
 
 export interface Session {
   readonly key: SessionKey;
@@ -11,6 +11,7 @@ export interface Session {
   readonly createdAt: number;
   /** The backend that was chosen for it. */
   readonly backend: string | undefined;
+  readonly mode: BusyMode | undefined;
   readonly startsAfter: number;
 }
 
@@ -26,6 +27,7 @@ interface Row {
   chat: string;
   created_at: number;
   backend: string | null;
+  mode: BusyMode | null;
   starts_after: number;
   messages: number;
   last_at: number | null;
@@ -39,6 +41,7 @@ function parse(row: Row): Session {
     chat: row.chat,
     createdAt: row.created_at,
     backend: row.backend ?? undefined,
+    mode: row.mode ?? undefined,
     startsAfter: row.starts_after,
   };
 }
@@ -65,11 +68,14 @@ export function sessionWrites(db: Database) {
      on conflict (key) do nothing`,
   );
   const restart = db.prepare("update sessions set starts_after = ? where key = ?");
+  const setMode = db.prepare("update sessions set mode = ? where key = ?");
   const choose = db.prepare("update sessions set backend = ? where key = ?");
   return {
     ...sessionReads(db),
     /** The backend that goes before the agent's own; undefined for none. */
     choose: (key: SessionKey, backend: string | undefined): boolean => choose.run(backend ?? null, key).changes === 1,
+    /** What happens to its messages while it is busy; undefined for what the settings say. */
+    setMode: (key: SessionKey, mode: BusyMode | undefined): boolean => setMode.run(mode ?? null, key).changes === 1,
     ensure(key: SessionKey, agent: string, route: Route, now: number): void {
       ensure.run(key, agent, route.channel, route.account, route.chat, route.thread ?? null, now);
     },

@@ -8,6 +8,7 @@ import { Aborted, type DataUnusable, type FencedOff, StoreUnavailable } from "..
 import type { Events } from "../kernel/events.ts";
 import type { Generation, RowSeq } from "../kernel/ids.ts";
 import { errorFields, type Log } from "../kernel/log.ts";
+import { absorbedWrites } from "./absorbed.ts";
 import { auditReads, auditWrites } from "./audit.ts";
 import { makeAttempt, makeBatch } from "./batch.ts";
 import { chatReads } from "./chats.ts";
@@ -49,7 +50,7 @@ function makeTables(db: Opened["db"], nextSeq: () => RowSeq, generation: Generat
     /** One of several things of a write that may fail alone. */
     attempt: makeAttempt(db),
     meta: metaWrites(db),
-    commands: commandWrites(db),
+    commands: { ...commandWrites(db), ...absorbedWrites(db) },
     steps: stepWrites(db),
     messages: messageWrites(db),
     outbox: outboxWrites(db),

@@ -27,6 +27,8 @@ export interface StepEnd {
 export interface Journal {
   /** Commits the end of the step in flight and the intent of the next. Waits while the disk is full. Rejects with ClaimLost or Aborted. */
   advance(ended: StepEnd, next: StepIntent, signal: AbortSignal): Promise<void>;
+  /** Inside a write that is fenced elsewhere: rows before the step's end. `kept` is called once it has committed. */
+  writeEarly(tx: Tx, rows: readonly NewRow[]): { kept: () => void };
   /** Inside the finish transaction: the end of the last step with its rows. */
   writeEnd(tx: Tx, ended: StepEnd): void;
 }
@@ -72,6 +74,14 @@ export function makeJournal(deps: JournalDeps): Journal {
 
   return {
     writeEnd,
+    writeEarly(tx, rows) {
+      writeRows(tx, rows);
+      return {
+        kept: () => {
+          if (deps.keepTranscript) nextRow += rows.length;
+        },
+      };
+    },
     async advance(ended, next, signal) {
       for (;;) {
         try {

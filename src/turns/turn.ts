@@ -44,6 +44,22 @@ export interface TurnDeps extends ChainDeps {
   /** Most model calls of one turn; the last one gets no tools and must sum up (Q18.1). */
   readonly iterations: number;
   readonly journal: Journal;
+<<<<<<< HEAD
+=======
+  /**
+   * Commits what waits for this turn into its transcript at the model step `step`, behind `unwritten`, and gives it for the
+   * request; empty when nothing waits, and then nothing was written. Rejects with Aborted.
+   */
+  readonly absorb: (at: AbsorbAt, signal: AbortSignal) => Promise<readonly ModelMessage[]>;
+  readonly emit: ChainDeps["emit"] & { readonly note: (note: string) => void };
+>>>>>>> 4c865f3 (Take waiting messages into a running turn, and let conversations choose what a message does while they are busy)
+}
+
+export interface AbsorbAt {
+  readonly step: number;
+  /** The turn has called no model yet. */
+  readonly first: boolean;
+  readonly unwritten: readonly NewRow[];
 }
 
 export type TurnEnd =
@@ -87,6 +103,9 @@ async function loop(input: TurnInput, deps: TurnDeps, signal: AbortSignal): Prom
   let pending = input.pending;
   for (let call = input.callsDone + 1; ; call += 1) {
     step = await runTools(pending, step, messages, deps, signal);
+    const absorbed = await deps.absorb({ step, first: call === 1, unwritten }, signal);
+    if (absorbed.length > 0) unwritten = [];
+    messages.push(...absorbed);
     const lastCall = call >= deps.iterations;
     const end = await callModel(modelRequest(messages, input, deps, lastCall), deps, signal);
     if (!end.ok) return modelFailed(end, signal, deps);

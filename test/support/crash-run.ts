@@ -70,7 +70,8 @@ async function prepare(home: string, model: EchoModel): Promise<number> {
   const probe = await startHostProcess(home);
   const port = Number(new URL(probe.address).port);
   await probe.stop();
-  await writeSettings(home, settingsFor(model.baseUrl, "turns: { graceMs: 500 }", port));
+  // Each message is to have an answer of its own, by which it is counted.
+  await writeSettings(home, settingsFor(model.baseUrl, "turns: { graceMs: 500 }\nqueue: { mode: followup }", port));
   return port;
 }
 

@@ -31,10 +31,24 @@ const VERBS: Readonly<Record<string, readonly Verb[]>> = {
   cancel: [(tx, id) => tx.commands.cancel(id, 9, "{}")],
   orphanToQueue: [(tx, id) => tx.commands.orphanToQueue(id, 1, "model", 4, tx.generation)],
   giveUp: [(tx, id) => tx.commands.giveUp(id, tx.generation, 9, "{}")],
+  absorb: [(tx, id) => tx.commands.absorb(id, runningTurn(tx), 2)],
+  giveBack: [(tx, id) => tx.commands.giveBack(id, 0)],
+  endWith: (["done", "failed", "dead", "cancelled"] as const).map(
+    (state) => (tx: Tx, id: CommandId) =>
+      tx.commands.endWith(id, tx.commands.get(id)?.absorbedBy ?? (0 as CommandId), state, 9, "{}"),
+  ),
   rewrite: [(tx, id) => tx.commands.rewrite(id, { text: "other", extra: "{}", notBefore: 0 })],
   preview: [(tx, id) => tx.commands.preview({ id, claim: CLAIM, generation: OLD }, "7")],
   forgive: [(tx, id) => tx.commands.forgive(id)],
 };
+
+/** A turn that runs at its claim, in a session of its own. */
+function runningTurn(tx: Tx): { id: CommandId; claim: ClaimNumber; generation: Generation } {
+  const id = tx.nextSeq() as CommandId;
+  tx.commands.insert(id, { ...message(1, { session: `turn ${id}` as SessionKey }), orderKey: 1 }, "queued");
+  const { claim, generation } = tx.commands.claim(id, tx.generation, 9)!;
+  return { id, claim, generation };
+}
 
 async function movesOf(verb: Verb): Promise<string[]> {
   // The second life: a row of the first generation is an orphan's.
@@ -51,6 +65,8 @@ async function movesOf(verb: Verb): Promise<string[]> {
   );
   const force = db.prepare("update commands set state = ?, claim = ?, generation = ?, strikes = 1 where id = ?");
   for (const [i, id] of ids.entries()) force.run(STATES[i], CLAIM, OLD, id);
+  // Whatever is absorbed is absorbed by something: here by itself.
+  db.exec("update commands set absorbed_by = id, absorbed_step = 1, strikes = 0 where state in ('absorbed', 'queued')");
   await host.store.write("verb", (tx) => ids.map((id) => verb(tx, id)));
   const after = ids.map((id) => host.store.read.commands.get(id)!.state);
   return STATES.flatMap((from, i) => (after[i] === from ? [] : [`${from} → ${after[i]}`]));
@@ -65,7 +81,7 @@ test("over all verbs and all states a row moves exactly as the table of transiti
 
 test("every verb of the table commands is in that comparison", async () => {
   await using host = await openTestStore();
-  const reads = Object.keys(commandReads(host.opened.db));
+  const reads = [...Object.keys(commandReads(host.opened.db)), "absorbedBy"];
   const verbs = await host.store.write("look", (tx) => Object.keys(tx.commands));
   expect(verbs.filter((verb) => !reads.includes(verb)).toSorted()).toEqual(
     ["insert", ...Object.keys(VERBS)].toSorted(),

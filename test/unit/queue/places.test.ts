@@ -68,6 +68,7 @@ describe("accepting at the cap", () => {
   const acceptOf = (rig: Rig): Accept =>
     makeAccept({
       ...{ store: rig.store, queue: rig.queue, clock: rig.clock, events: rig.host.events },
+      busy: () => ({ mode: "followup", debounceMs: 0, perChannel: {} }),
       chatCommands: {
         ...{ queue: rig.queue, clock: rig.clock, backends: [] },
         describe: () => ({ version: "0", upMs: 0, backends: [] }),

@@ -241,6 +241,7 @@ function scriptedRunner(deps: ScriptedDeps): Runner {
       write: tell(command, "internal", clock),
     }),
     cancelled: () => {},
+    givenBack: () => {},
     gaveUp: (tx, command, outcome) => tell(command, outcome.reason, clock)(tx),
     ...options.runner,
   };
@@ -265,7 +266,12 @@ function makeWork(
     signal,
     finish(state = "done") {
       const outcome: Outcome = { reason: state === "done" ? "answered" : "backends-failed" };
-      this.end({ state, outcome, write: tell(command, state, clock) });
+      const write = (tx: Tx) => {
+        const last = tx.steps.ofCommand(command.id).at(-1);
+        if (state === "done" && last !== undefined) tx.steps.done(command.id, last.n, "{}", clock.now());
+        tell(command, state, clock)(tx);
+      };
+      this.end({ state, outcome, write });
     },
     end(end) {
       gone();

@@ -18,7 +18,10 @@ test("without a file the settings are the defaults, with no backend and an agent
     mainReserved: 1,
     agingMs: 60_000,
   });
-  expect(loaded.settings.queue).toEqual({ cap: 20, maxAgeMs: 7_200_000, hostCap: 10_000 });
+  expect(loaded.settings.queue).toEqual({
+    ...{ mode: "steer", debounceMs: 500, perChannel: {} },
+    ...{ cap: 20, maxAgeMs: 7_200_000, hostCap: 10_000 },
+  });
 });
 
 test("an empty file, an empty section and an empty value mean the defaults", async () => {

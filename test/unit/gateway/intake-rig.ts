@@ -66,6 +66,7 @@ export async function makeIntakeRig(options: IntakeOptions = {}): Promise<Intake
     {
       ...{ store, queue, clock, delivery, events: rig.host.events, log: collectingLog(logged), ids: fixedIds() },
       ...{ owners: [`telegram:${OWNER_ID}`], agent: "main" },
+      busy: () => ({ mode: "followup", debounceMs: 0, perChannel: {} }),
       chatCommands: { queue, clock, delivery, describe, backends: [] },
     },
   );

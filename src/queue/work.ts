@@ -65,18 +65,15 @@ export async function workOff(
   log.info("command.started", { commandId, lane, claim: number, waitedMs });
   emit(command, "running", { lane, waitedMs }, deps);
   const end = claim.kind === "broken" ? endOfThrown(command, claim.thrown, deps) : await run(command, signal, deps);
-<<<<<<< HEAD
-  const state = await settle(command, end, deps);
-  const ranMs = Math.round(clock.mono() - startedMono);
-  log.info(eventOf(state), { commandId, state, ranMs });
-  if (state !== undefined) emit(command, state, { lane, ranMs }, deps);
-=======
   const settled = await settle(command, end, deps);
   const state = settled?.state;
   for (const back of settled?.resolved.returned ?? []) deps.onReturned(back);
-  log.info(eventOf(state), { commandId, state, ranMs: Math.round(clock.mono() - startedMono) });
-  if (state !== undefined) for (const one of [command, ...(settled?.resolved.ended ?? [])]) emit(one, state, deps);
->>>>>>> 4c865f3 (Take waiting messages into a running turn, and let conversations choose what a message does while they are busy)
+  const ranMs = Math.round(clock.mono() - startedMono);
+  log.info(eventOf(state), { commandId, state, ranMs });
+  if (state !== undefined) {
+    emit(command, state, { lane, ranMs }, deps);
+    for (const one of settled?.resolved.ended ?? []) emit(one, state, undefined, deps);
+  }
   return state === "queued" ? stillQueued(command.id, deps) : undefined;
 }
 
@@ -208,6 +205,18 @@ function eventOf(state: CommandState | undefined): string {
 
 type Timing = NonNullable<Extract<HostEvent, { type: "command" }>["timing"]>;
 
-function emit({ id, session, route }: Command, state: CommandState, timing: Timing, { events }: WorkDeps): void {
-  events.emit({ type: "command", id, session, chatKey: chatKey(route), state, timing });
+function emit(
+  { id, session, route }: Command,
+  state: CommandState,
+  timing: Timing | undefined,
+  { events }: WorkDeps,
+): void {
+  events.emit({
+    type: "command",
+    id,
+    session,
+    chatKey: chatKey(route),
+    state,
+    ...(timing !== undefined && { timing }),
+  });
 }

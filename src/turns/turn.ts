@@ -44,15 +44,11 @@ export interface TurnDeps extends ChainDeps {
   /** Most model calls of one turn; the last one gets no tools and must sum up (Q18.1). */
   readonly iterations: number;
   readonly journal: Journal;
-<<<<<<< HEAD
-=======
   /**
    * Commits what waits for this turn into its transcript at the model step `step`, behind `unwritten`, and gives it for the
    * request; empty when nothing waits, and then nothing was written. Rejects with Aborted.
    */
   readonly absorb: (at: AbsorbAt, signal: AbortSignal) => Promise<readonly ModelMessage[]>;
-  readonly emit: ChainDeps["emit"] & { readonly note: (note: string) => void };
->>>>>>> 4c865f3 (Take waiting messages into a running turn, and let conversations choose what a message does while they are busy)
 }
 
 export interface AbsorbAt {

@@ -28,7 +28,7 @@ export function afterAmbiguous(part: Part, reason: string, policy: Ambiguous, no
 }
 
 export function isExpired(part: Part, now: number): boolean {
-  return now - part.createdAt > TTL_MS[part.class];
+  return now - (part.resentAt ?? part.createdAt) > TTL_MS[part.class];
 }
 
 /** What went wrong with it is listed, and causes no further notice. */

@@ -228,7 +228,7 @@ function resend(tx: Tx, argument: string, call: Call, { delivery, clock }: ChatC
     { actor: call.actor, action: "outbox.resend", target: argument, detail: { from: part.state } },
     clock.now(),
   );
-  if (!tx.outbox.resend(part.id))
+  if (!tx.outbox.resend(part.id, clock.now()))
     return { reply: `Message ${part.id} is ${part.state}; there is nothing to send again.` };
   return {
     reply: `Message ${part.id} goes out again.`,

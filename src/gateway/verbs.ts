@@ -278,7 +278,7 @@ async function changePart(wanted: number, change: "resend" | "drop", { store, cl
       { actor: OWNER, action: `outbox.${change}`, target: String(partId), detail: { from: part.state } },
       clock.now(),
     );
-    return tx.outbox[change](partId);
+    return tx.outbox[change](partId, clock.now());
   });
   if (!changed)
     throw new InvalidInput(`part ${wanted} is ${part.state}; it cannot be ${change === "drop" ? "dropped" : "resent"}`);

@@ -42,6 +42,7 @@ export interface Part {
   /** It may have been sent once already. */
   readonly again: boolean;
   readonly createdAt: number;
+  readonly resentAt: number | undefined;
   readonly sentAt: number | undefined;
   readonly reason: string | undefined;
 }
@@ -84,6 +85,7 @@ interface Row {
   not_before: number;
   again: number;
   created_at: number;
+  resent_at: number | null;
   sent_at: number | null;
   reason: string | null;
 }
@@ -105,6 +107,7 @@ function parse(row: Row): Part {
     notBefore: row.not_before,
     again: row.again === 1,
     createdAt: row.created_at,
+    resentAt: row.resent_at ?? undefined,
     sentAt: row.sent_at ?? undefined,
     reason: row.reason ?? undefined,
   };
@@ -155,7 +158,8 @@ export function outboxWrites(db: Database) {
     "update outbox set state = 'failed', reason = 'dropped' where id = ? and state in ('ready','unknown','held','failed')",
   );
   const resend = db.prepare(
-    `update outbox set state = 'ready', reason = null, attempts = 0, not_before = 0
+    `update outbox set state = 'ready', reason = null, attempts = 0, not_before = 0, resent_at = ?,
+       again = max(again, state in ('unknown','held'))
      where id = ? and state in ('unknown','held','failed')`,
   );
   const take = db.prepare(
@@ -199,7 +203,8 @@ export function outboxWrites(db: Database) {
     /** ready → failed: it is too old to be of use. */
     expire: (id: PartId, reason: string): boolean => expire.run(reason, id).changes === 1,
     drop: (id: PartId): boolean => drop.run(id).changes === 1,
-    resend: (id: PartId): boolean => resend.run(id).changes === 1,
+    /** unknown | held | failed → ready. What may have arrived goes marked, and never again by itself. */
+    resend: (id: PartId, now: number): boolean => resend.run(now, id).changes === 1,
   };
 }
 

@@ -194,6 +194,8 @@ create table outbox (
   -- It was sent once already with an outcome unknown; there is no third time by itself (G4).
   again integer not null default 0,
   created_at integer not null,
+  -- When the owner sent it again: from then on it has its whole time anew.
+  resent_at integer,
   sent_at integer,
   ext_id text,
   reason text

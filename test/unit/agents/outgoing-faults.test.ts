@@ -139,7 +139,7 @@ test("a part that its owner sends again goes before later ones that wait (G5)", 
   const [first] = await rig.place("ann", "first");
   const [second] = await rig.place("ann", "second");
   expect(rig.part(second).state).toBe("ready");
-  await rig.store.write("resend", (tx) => tx.outbox.resend(first!));
+  await rig.store.write("resend", (tx) => tx.outbox.resend(first!, rig.clock.now()));
   rig.sender.offer({ chatKey: rig.part(first).chatKey, parts: [first!] });
   await rig.pass(20_000);
   expect(rig.texts("ann").slice(-2)).toEqual(["first", "second"]);
@@ -267,4 +267,16 @@ test("a stop cuts off what does not end within 5 s; its outcome is unknown then 
   await stopped;
   expect(rig.part(id).state).toBe("unknown");
   expect(rig.delivery.isOwners(pushRoute("owner"))).toBe(true);
+});
+
+test("what its owner sends again has its whole time anew, and goes marked if it may have arrived", async () => {
+  await using rig = await makeSending({ script: (_, count) => (count === 1 ? AMBIGUOUS : SENT), ambiguous: "hold" });
+  const [id] = await rig.place("ann", "the answer");
+  await rig.pass(1_000);
+  expect(rig.part(id).state).toBe("unknown");
+  await rig.pass(3 * 86_400_000);
+  await rig.store.write("resend", (tx) => tx.outbox.resend(id!, rig.clock.now()));
+  rig.sender.offer({ chatKey: rig.part(id).chatKey, parts: [id!] });
+  await rig.pass(1_000);
+  expect(rig.part(id)).toMatchObject({ state: "sent", again: true });
 });

@@ -95,7 +95,7 @@ test("get PATH: one value is written bare, a part with its places", async () => 
   expect((await config(folder, "get", "gateway.port")).out).toBe("7500\n");
   expect((await config(folder, "get", "backends.local.model")).out).toBe("qwen3\n");
   expect((await config(folder, "get", "backends.local.apiKey")).out).toBe("***\n");
-  expect((await config(folder, "get", "queue")).out).toMatch(/^queue\.mode: steer\n[\s\S]*^queue\.cap: 20\n/m);
+  expect((await config(folder, "get", "queue")).out).toContain("\nqueue.cap: 20\n");
   expect(JSON.parse((await config(folder, "get", "queue", "--json")).out)).toMatchObject({ cap: 20 });
 });
 

@@ -57,7 +57,7 @@ test.each([
     verb: "resend",
     from: ["unknown", "failed", "held"],
     to: "ready",
-    run: (tx: Tx, id: PartId) => tx.outbox.resend(id),
+    run: (tx: Tx, id: PartId) => tx.outbox.resend(id, 9),
   },
 ] as const)(
   "outbox: $verb moves what it may and is a normal false for every other state",

@@ -11,7 +11,8 @@ let world: World;
 
 beforeAll(async () => {
   puppet = await startPuppet();
-  world = await startWorld(settingsFor(puppet.baseUrl));
+  // Each message has a turn of its own here: steer.test.ts has what joins a turn that a kill cuts.
+  world = await startWorld(settingsFor(puppet.baseUrl, "queue: { mode: followup }"));
 });
 afterAll(async () => {
   await world?.[Symbol.asyncDispose]();

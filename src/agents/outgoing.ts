@@ -70,6 +70,7 @@ export function makeSender(deps: OutgoingDeps): Sender {
     const lineDeps = {
       ...deps,
       offer,
+      isNext: (id: PartId) => line.parts[0] === id,
       account: accountState(accountOf(routeOf(chatKey))),
       signal: ending.signal,
       sendSignal: sending.signal,

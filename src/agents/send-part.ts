@@ -3,6 +3,7 @@
 import { backoffMs } from "../kernel/backoff.ts";
 import type { Clock } from "../kernel/clock.ts";
 import { FencedOff, LanewayError, messageOf, StoreUnavailable } from "../kernel/errors.ts";
+import type { PartId } from "../kernel/ids.ts";
 import type { Log } from "../kernel/log.ts";
 import { routeOf } from "../store/commands.ts";
 import type { Part, Settled } from "../store/outbox.ts";
@@ -44,6 +45,8 @@ export interface SendingDeps {
   /** Ends what was shown of this answer while it grew; resolves when nothing but parts is in flight to its chat. */
   readonly quiet: (part: Pick<Part, "chatKey" | "command">) => Promise<void>;
   readonly offer: (placed: Placed) => void;
+  /** Whether no earlier part of its chat has come since it was chosen. */
+  readonly isNext: (id: PartId) => boolean;
   readonly account: AccountState;
   /** No further part is begun. */
   readonly signal: AbortSignal;
@@ -69,13 +72,17 @@ class Withdrawn extends LanewayError {
   readonly code = "withdrawn";
 }
 
+/** An earlier part of the chat came while this one waited for its turn: that one goes first (G5). */
+class Overtaken extends Withdrawn {}
+
 /** How long its line is to wait after it, in ms. */
 export async function sendOne(found: Part, outlet: Outlet, deps: SendingDeps): Promise<number> {
   const { clock, account, store } = deps;
   await deps.quiet(found);
   // What was in flight may have become the message that this part edits.
   const part = store.read.outbox.get(found.id) ?? found;
-  const { begun, result } = await attemptSend(part, outlet, deps);
+  const { begun, failed, result } = await attemptSend(part, outlet, deps);
+  if (failed instanceof Overtaken) return 0;
   // Not even begun: the row is as it was. A full disk, a stopped channel or a stop of the host.
   if (!begun) return Math.max(result.kind === "later" ? result.afterMs : 0, LEAST_WAIT_MS);
   await record(part, result, outlet, deps);
@@ -91,13 +98,14 @@ export async function sendOne(found: Part, outlet: Outlet, deps: SendingDeps): P
 async function attemptSend(
   part: Part,
   outlet: Outlet,
-  { store, clock, account, sendSignal }: SendingDeps,
-): Promise<{ begun: boolean; result: SendResult }> {
+  { store, clock, account, sendSignal, isNext }: SendingDeps,
+): Promise<{ begun: boolean; failed: unknown; result: SendResult }> {
   const route = routeOf(part.chatKey);
   let failed: unknown;
   let begun = false;
   const begin = async () => {
     try {
+      if (!isNext(part.id)) throw new Overtaken(`an earlier part than ${part.id} is to go first`);
       if (account.quietUntilMono > clock.mono()) throw new Withdrawn("the platform asked for quiet");
       await take(part, store);
       begun = true;
@@ -119,7 +127,7 @@ async function attemptSend(
     await take(part, store);
     begun = true;
   }
-  return { begun, result };
+  return { begun, failed, result };
 }
 
 /** An edit that may have been made can be made again: nobody sees a difference, so nothing about it is in doubt (G4). */

@@ -127,12 +127,20 @@ export interface ChannelHost {
   changed(state: ChannelState): void;
 }
 
+/** One life of a channel, from its start. */
+export interface ChannelRun {
+  /** Nothing more comes in; sends go on. */
+  stopReceiving(): Promise<void>;
+  /** Both; waits for what is in flight. */
+  stop(): Promise<void>;
+}
+
 /** One account on one platform. The same object sends and receives. */
 export interface Channel {
   readonly name: string;
   readonly account: string;
-  /** Starts to receive; resolves at once, whatever the platform says. `stop` ends it and waits for what is in flight. */
-  start(host: ChannelHost): { stop(): Promise<void> };
+  /** Starts to receive; answers at once, whatever the platform says. */
+  start(host: ChannelHost): ChannelRun;
   state(): ChannelState;
   /** Pure: the model's Markdown as messages of this platform, in order, none empty. */
   render(markdown: string): readonly RenderedPart[];

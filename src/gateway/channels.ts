@@ -2,7 +2,7 @@
 // Their modules are heavy and are loaded only when the settings use them.
 import type { Delivery } from "../agents/delivery.ts";
 import type { Outlet } from "../agents/send-part.ts";
-import type { Channel, ChannelState } from "../channels/port.ts";
+import type { Channel, ChannelRun, ChannelState } from "../channels/port.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Ids } from "../kernel/ids.ts";
 import type { Background, Log } from "../kernel/log.ts";
@@ -112,15 +112,8 @@ interface RunDeps {
   readonly background: Background;
 }
 
-/** Starts to receive on every channel. Resolves its stop when all have ended. */
-export function startChannels({
-  channels,
-  store,
-  intake,
-  delivery,
-  reached,
-  background,
-}: RunDeps): () => Promise<void> {
+/** Starts to receive on every channel. */
+export function startChannels({ channels, store, intake, delivery, reached, background }: RunDeps): ChannelRun {
   const running = [...channels].map(([name, entry]) => {
     const { channel } = entry;
     const take = intake(name, entry);
@@ -139,8 +132,13 @@ export function startChannels({
       },
     });
   });
-  return async () => {
-    await Promise.all(running.map((one) => one.stop()));
+  return {
+    async stopReceiving() {
+      await Promise.all(running.map((one) => one.stopReceiving()));
+    },
+    async stop() {
+      await Promise.all(running.map((one) => one.stop()));
+    },
   };
 }
 

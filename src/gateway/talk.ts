@@ -1,6 +1,7 @@
 // Owns: putting the push channels together with the outbox and the queue, and their order at start and stop.
 import { type Delivery, makeDelivery } from "../agents/delivery.ts";
 import { makeSender, type Sender } from "../agents/outgoing.ts";
+import type { ChannelRun } from "../channels/port.ts";
 import type { Clock } from "../kernel/clock.ts";
 import type { Events } from "../kernel/events.ts";
 import type { Ids } from "../kernel/ids.ts";
@@ -61,7 +62,7 @@ export function makeTalk(deps: TalkDeps): Talk {
     quiet: showing.quiet,
   });
   later.sender = sender;
-  let stopChannels = async () => {};
+  let run: ChannelRun = { stopReceiving: async () => {}, stop: async () => {} };
   return {
     delivery,
     status: () => channelStatus(channels),
@@ -70,16 +71,18 @@ export function makeTalk(deps: TalkDeps): Talk {
       // Drafts and typing are calls too.
       for (const [account, ms] of await sender.start()) channels.get(account)?.channel.hold(ms);
       const intake = { ...accept, log, ids: deps.ids, delivery, owners: settings.owner, agent: "main" };
-      stopChannels = startChannels({
+      run = startChannels({
         ...{ channels, store, delivery, background },
         reached: sender.retryNow,
         intake: (_, { channel, settings: rules }) =>
           makeIntake({ channel: channel.name, account: channel.account, rules: () => rules }, intake),
       });
     },
-    stopReceiving: () => stopChannels(),
+    stopReceiving: () => run.stopReceiving(),
     async stop() {
+      // What the drain has finished is still being sent: the channel can send until the sender has ended.
       await sender.stop();
+      await run.stop();
       await showing.stop();
     },
   };

@@ -72,6 +72,7 @@ describe.concurrent("delivery", () => {
       new RegExp(`telegram:default:${chat.id} was not delivered: 403.*bot was blocked.*/resend \\d+`),
     );
     expect(sendsTo(stage, chat)).toHaveLength(1);
+    await allSettled(stage.world);
     await restart(stage);
     expect((await talk(telegram, owner, "/queue")).text).toBe("Nothing runs or waits in this chat.");
     expect(sendsTo(stage, chat)).toHaveLength(1);
@@ -141,7 +142,7 @@ describe.concurrent("delivery", () => {
     telegram.says(mine.chat, mine.user, `/resend ${number}`);
     const texts = (await written(telegram, mine.chat, 3)).map(({ text }) => text);
     expect(texts).toContain(`Message ${number} goes out again.`);
-    expect(texts.filter((text) => text === "echo: private words")).toHaveLength(2);
+    expect(texts.filter((text) => text.endsWith("echo: private words"))).toHaveLength(2);
   });
 
   test("a host that is killed with a send in flight sends it again once, marked, within a minute of its start (G4, Q6.2)", async () => {
@@ -173,6 +174,9 @@ describe.concurrent("delivery", () => {
     expect(unknown).toHaveLength(2);
     for (const { id } of unknown) expect(notice?.text).toContain(`/resend ${id}`);
     for (const { chat } of people) expect(botTexts(telegram, chat)).toHaveLength(1);
+    await eventually("nothing is on its way", async () =>
+      (await outbox(stage.world)).every(({ state }: Json) => state !== "sending" && state !== "ready"),
+    );
     await restart(stage);
     expect((await talk(telegram, owner, "/whoami")).text).toContain("as owner");
     expect(botTexts(telegram, owner.chat)).toHaveLength(2);
@@ -197,7 +201,10 @@ describe.concurrent("delivery", () => {
     await telegram.offline(true);
     await slow.says("answered meanwhile");
     await slow.ends();
-    await eventually("the answer waits", async () => (await outbox(stage.world)).length === 1);
+    await eventually("the answer waits", async () => {
+      const parts = await outbox(stage.world);
+      return parts.length === 1 && parts[0].state === "ready";
+    });
     telegram.says(two.chat, two.user, "written meanwhile");
     await restart(stage);
     const { body } = await stage.world.host().api("status");

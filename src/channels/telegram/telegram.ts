@@ -78,16 +78,20 @@ export function makeTelegram(deps: TelegramDeps): TelegramChannel {
     };
     const running = untilStopped(receive(receiving, signal));
     background("telegram.receive", running);
-    const stop = async () => {
+    const stopReceiving = async () => {
       taker = undefined;
       mine.receiving.abort();
+      await running;
+    };
+    const stop = async () => {
+      await stopReceiving();
       const stopTimer = clock.after(LAST_SENDS_MS, () => mine.sending.abort());
-      await Promise.all([running, pollClient.idle(), account.rest()]);
+      await Promise.all([pollClient.idle(), account.rest()]);
       stopTimer();
       mine.sending.abort();
       pollClient.renew();
     };
-    return { stop };
+    return { stopReceiving, stop };
   };
 
   const answerPress = (id: string, signal: AbortSignal) =>

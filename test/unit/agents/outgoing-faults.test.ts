@@ -280,3 +280,29 @@ test("what its owner sends again has its whole time anew, and goes marked if it 
   await rig.pass(1_000);
   expect(rig.part(id)).toMatchObject({ state: "sent", again: true });
 });
+
+test("a part that was written earlier and handed over later goes first, as long as the other has not begun (G5)", async () => {
+  const turn = Promise.withResolvers<void>();
+  const texts: string[] = [];
+  await using rig = await makeSending({
+    send: async (part, _signal, begin) => {
+      if (texts.length === 0) await turn.promise;
+      try {
+        await begin();
+      } catch {
+        return later(1);
+      }
+      texts.push(part.text);
+      return SENT;
+    },
+  });
+  const [answer] = await rig.place("ann", "the answer", { handOver: false });
+  const [notice] = await rig.place("ann", "a notice", { handOver: false });
+  const chatKey = rig.part(answer).chatKey;
+  rig.sender.offer({ chatKey, parts: [notice!] });
+  await rig.quiet();
+  rig.sender.offer({ chatKey, parts: [answer!] });
+  turn.resolve();
+  await rig.pass(2_000);
+  expect(texts).toEqual(["the answer", "a notice"]);
+});

@@ -62,8 +62,7 @@ export async function telegramKills({
       deaths.push(await killed(scene, host));
       if (forget) forgetNewest(home);
     }
-    await Promise.all(writing);
-    const wrong = await settle(scene);
+    const wrong = await settle(scene, writing);
     const rows = readRows(home);
     const violations = [
       ...wrong,
@@ -158,8 +157,10 @@ const SETTLE_MS = 120_000;
 const LOOK_MS = 100;
 
 /** Lets everything come to rest, and starts once more: then nothing is left to be sent. */
-async function settle(scene: TelegramScene): Promise<string[]> {
+async function settle(scene: TelegramScene, writing: readonly Promise<void>[]): Promise<string[]> {
   const host = await startHostProcess(scene.home);
+  // Who was writing when the last host died tries again until there is one.
+  await Promise.all(writing);
   const wrong = await comeToRest(scene);
   await scene.web.settled(SETTLE_MS);
   const listed = await unlisted(scene, host);

@@ -35,7 +35,7 @@ export async function crashAtPoint({ home, point, seed, unreachable = false }: P
   const random = seeded(seed);
   const model = await startEchoModel(() => random.between(1, 10));
   const port = await freePort();
-  await writeSettings(home, settingsFor(model.baseUrl, "turns: { graceMs: 500 }", port));
+  await writeSettings(home, settingsFor(model.baseUrl, "turns: { graceMs: 500 }\nqueue: { mode: followup }", port));
   const address = `http://127.0.0.1:${port}`;
   const end = new AbortController();
   const person = makePerson(address, end.signal);

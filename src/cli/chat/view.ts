@@ -1,10 +1,10 @@
 // Owns: turning the events of a chat into text on the screen: answers that grow, parts shown once, what runs.
 // Never calls the host.
 import { visible } from "../../kernel/visible.ts";
+import { clipTo } from "../../kernel/width.ts";
 import type { Item, PartItem } from "../host/replies.ts";
 import { paint } from "../print/paint.ts";
 import { textLines } from "../print/text.ts";
-import { clipTo } from "../print/width.ts";
 import type { Output } from "../shell.ts";
 import type { Unread } from "./chat.ts";
 import { makeGrowing } from "./growing.ts";

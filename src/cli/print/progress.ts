@@ -1,8 +1,8 @@
 // Owns: the line that shows that a wait goes on: after a second, on a terminal, gone when the wait is over.
 import type { Stop } from "../../kernel/clock.ts";
+import { clipTo } from "../../kernel/width.ts";
 import type { Shell } from "../shell.ts";
 import { paint } from "./paint.ts";
-import { clipTo } from "./width.ts";
 import { lengthText } from "./words.ts";
 
 /** Shorter waits need no explanation (the contract's bound). */

@@ -1,8 +1,8 @@
 // Owns: aligned tables and blocks of facts for people. Whatever comes in, no cell can act on the terminal (FILE-R3).
 import { visible } from "../../kernel/visible.ts";
+import { clipTo, widthOf } from "../../kernel/width.ts";
 import type { Output } from "../shell.ts";
 import { type Paint, paint } from "./paint.ts";
-import { clipTo, widthOf } from "./width.ts";
 
 export interface Column<Row> {
   readonly title: string;

@@ -5,8 +5,8 @@ import { jsonLine } from "../../../src/cli/print/json.ts";
 import { paint } from "../../../src/cli/print/paint.ts";
 import { type Column, facts, table } from "../../../src/cli/print/table.ts";
 import { textLines } from "../../../src/cli/print/text.ts";
-import { clipTo, widthOf } from "../../../src/cli/print/width.ts";
 import { instantText, lengthText } from "../../../src/cli/print/words.ts";
+import { clipTo, widthOf } from "../../../src/kernel/width.ts";
 
 const pipe = { colour: false, columns: () => undefined };
 const terminal = (columns: number) => ({ colour: true, columns: () => columns });

@@ -1,4 +1,4 @@
-// Owns: how many columns a text takes on a terminal. Pure.
+// Owns: how many columns a text takes in a monospaced font: a terminal, or a code block of a chat. Pure.
 
 /** East Asian wide and fullwidth blocks (Unicode TR 11), in whole ranges: exact enough to align a table. */
 const WIDE =

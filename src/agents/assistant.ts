@@ -1,7 +1,7 @@
 // Owns: working a command off as a turn of its agent: what the model gets to see, and what transcript and outbox keep of the
 // end. It is the queue's Runner.
 import type { Clock } from "../kernel/clock.ts";
-import { messageOf } from "../kernel/errors.ts";
+import { messageOf, StoreUnavailable } from "../kernel/errors.ts";
 import type { Events } from "../kernel/events.ts";
 import type { CommandId } from "../kernel/ids.ts";
 import type { Log } from "../kernel/log.ts";
@@ -174,13 +174,18 @@ async function absorb(
     if (one !== undefined) rows.set(id, rowsOf(one, undefined, await mediaOf(one, deps, signal)));
   }
   let early = { kept: () => {} };
-  const taken = await steering.absorb(command, step, [...rows.keys()], (tx, absorbed) => {
+  const write = (tx: Tx, absorbed: readonly Command[]) => {
     early = journal.writeEarly(tx, unwritten);
     for (const one of absorbed) {
       for (const [n, row] of (rows.get(one.id) ?? []).entries()) {
         tx.messages.append(tx.nextSeq(), one.session, one.id, { ...row, n }, clock.now());
       }
     }
+  };
+  const taken = await steering.absorb(command, step, [...rows.keys()], write).catch((thrown: unknown) => {
+    // While the disk is full nothing joins; the turn goes on, and what waits is the next one's.
+    if (thrown instanceof StoreUnavailable) return [];
+    throw thrown;
   });
   if (taken.length > 0) early.kept();
   return taken.flatMap((one) => (rows.get(one.id) ?? []).map(messageOfRow));

@@ -62,9 +62,10 @@ export function makeDelivery({ clock, render, ownerRoutes, send }: DeliveryDeps)
     const parts = pieces.map(({ text, extra }, index) => {
       const id = tx.nextSeq() as PartId;
       const replyTo = index === 0 ? part.replyTo : undefined;
-      // The message in which the answer grew becomes its first part.
-      const editRef = index === 0 && part.command !== undefined ? tx.commands.get(part.command)?.preview : undefined;
       const { command, class: kind } = part;
+      // On a push channel the message in which the answer grew becomes its first part.
+      const grew = rendered !== undefined && index === 0 && command !== undefined;
+      const editRef = grew ? tx.commands.get(command)?.preview : undefined;
       tx.outbox.insert(
         id,
         { chatKey: chat, command, part: index, class: kind, text, extra, replyTo, editRef },

@@ -184,6 +184,7 @@ const LIVE = "state in ('queued','running','waiting','absorbed')";
 
 export function commandReads(db: Database) {
   const byId = db.prepare("select * from commands where id = ?");
+  // Its first half is the condition of the index commands_session_gate, word for word.
   const runningIn = db.prepare(
     `select * from commands where session = ? and (state in ('running','waiting') or (state = 'queued' and open = 1))
        and state <> 'queued'`,

@@ -9,7 +9,10 @@ export function rejectedWrites(db: Database) {
   const insert = db.prepare(
     "insert into rejected (at, channel, account, event_key, raw, problem) values (?, ?, ?, ?, ?, ?)",
   );
+  const forget = db.prepare("delete from rejected where at < ?");
   return {
+    /** Reads the whole table, once a day: it is small. */
+    forgetBefore: (instant: number): number => forget.run(instant).changes,
     add({ channel, account, key }: EventKey, raw: string, problem: string, now: number): void {
       insert.run(now, channel, account, key, raw.slice(0, MAX_RAW_CHARS), problem);
     },

@@ -105,7 +105,7 @@ export function ownerRoutes(owners: readonly string[], channels: Channels): Rout
 interface RunDeps {
   readonly channels: Channels;
   readonly store: Store;
-  readonly intake: (name: string, entry: ChannelEntry) => Intake;
+  readonly intake: (entry: ChannelEntry) => Intake;
   readonly delivery: Delivery;
   /** The channel was not reached for a while and is again. */
   readonly reached: (name: string) => void;
@@ -116,7 +116,7 @@ interface RunDeps {
 export function startChannels({ channels, store, intake, delivery, reached, background }: RunDeps): ChannelRun {
   const running = [...channels].map(([name, entry]) => {
     const { channel } = entry;
-    const take = intake(name, entry);
+    const take = intake(entry);
     channel.announceCommands(chatCommandList());
     return channel.start({
       position: (identity) => store.read.positions.get(channel.name, identity),

@@ -74,15 +74,14 @@ export function makeTalk(deps: TalkDeps): Talk {
       run = startChannels({
         ...{ channels, store, delivery, background },
         reached: sender.retryNow,
-        intake: (_, { channel, settings: rules }) =>
+        intake: ({ channel, settings: rules }) =>
           makeIntake({ channel: channel.name, account: channel.account, rules: () => rules }, intake),
       });
     },
     stopReceiving: () => run.stopReceiving(),
     async stop() {
-      // What the drain has finished is still being sent: the channel can send until the sender has ended.
-      await sender.stop();
-      await run.stop();
+      // Side by side: the sender may wait for what a channel shows, and the channel cuts that off after its own short grace.
+      await Promise.all([sender.stop(), run.stop()]);
       await showing.stop();
     },
   };

@@ -18,6 +18,7 @@ import { makeStore } from "../../src/store/store.ts";
 import { makeJournal } from "../../src/turns/journal.ts";
 import { assistantRow, userRow } from "../../src/turns/transcript.ts";
 import { modelIntent } from "../../src/turns/turn.ts";
+import { median } from "./median.ts";
 
 export interface DurableResult {
   readonly inFlight: number;
@@ -52,11 +53,6 @@ export async function benchDurable(inFlights: readonly number[]): Promise<Durabl
     const ratio = median(rate.own.map((own, i) => own / (rate.bare[i] ?? Number.NaN)));
     return { inFlight, perSecond: Math.round(median(rate.own)), barePerSecond: Math.round(median(rate.bare)), ratio };
   });
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }
 
 /** The yardstick: one small row, three commits, nothing else. */

@@ -1,9 +1,8 @@
 // Measures the host as a process: cold start, CPU a turn with an instant model, memory and CPU when idle.
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { type BenchHost, startBenchHost, startInstantModel, TOKEN } from "./process.ts";
+import { median } from "./median.ts";
+import { type BenchHost, makeBenchHome, startBenchHost, startInstantModel, TOKEN } from "./process.ts";
 
 export interface HostResult {
   readonly firstStartMs: number;
@@ -23,13 +22,7 @@ const TURNS = 1_000;
 /** @param idleMs how long the idle host is watched */
 export async function benchHost(idleMs: number): Promise<HostResult> {
   const model = await startInstantModel();
-  const home = mkdtempSync(join(tmpdir(), "laneway-bench-"));
-  chmodSync(home, 0o700);
-  writeFileSync(
-    join(home, "laneway.yaml"),
-    `gateway: { port: 0 }\nlog: { level: warn }\nbackends: { model: { kind: openai, model: bench, baseUrl: "${model.baseUrl}" } }\n`,
-    { mode: 0o600 },
-  );
+  const home = makeBenchHome(`backends: { model: { kind: openai, model: bench, baseUrl: "${model.baseUrl}" } }\n`);
   try {
     const firstStartMs = await startOnce(home);
     const later: number[] = [];
@@ -38,7 +31,7 @@ export async function benchHost(idleMs: number): Promise<HostResult> {
     const turns = await measureTurns(home);
     return {
       firstStartMs,
-      secondStartMs: later.toSorted((a, b) => a - b)[Math.floor(STARTS / 2)] ?? Number.NaN,
+      secondStartMs: median(later),
       ...idle,
       ...turns,
     };

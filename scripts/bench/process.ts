@@ -1,9 +1,11 @@
 // Owns: a real host process for measurements: start, CPU time and memory from /proc (proc(5)).
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
@@ -18,6 +20,14 @@ export interface BenchHost {
   cpuMs(): number;
   rssMb(): number;
   stop(): Promise<void>;
+}
+
+/** A home of its own with these settings; it listens on any port and logs little. */
+export function makeBenchHome(yaml: string): string {
+  const home = mkdtempSync(join(tmpdir(), "laneway-bench-"));
+  chmodSync(home, 0o700);
+  writeFileSync(join(home, "laneway.yaml"), `gateway: { port: 0 }\nlog: { level: warn }\n${yaml}`, { mode: 0o600 });
+  return home;
 }
 
 export async function startBenchHost(home: string): Promise<BenchHost> {

@@ -1,11 +1,10 @@
 // Measures what the host adds between a message on Telegram and its answer, with a model that answers at once: over the time that
 // the stand-in for Telegram needs by itself, which a client that only echoes shows in the same run.
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { type FakeTelegram, startTelegram } from "../../test/support/telegram/telegram.ts";
-import { startBenchHost, startInstantModel } from "./process.ts";
+import { median } from "./median.ts";
+import { makeBenchHome, startBenchHost, startInstantModel } from "./process.ts";
 
 export interface TelegramResult {
   /** Medians, over those of the bare client. */
@@ -28,18 +27,10 @@ export async function benchTelegram(): Promise<TelegramResult> {
     askedAt = performance.now();
   });
   const telegram = await startTelegram({ limits: false });
-  const home = mkdtempSync(join(tmpdir(), "laneway-bench-"));
-  chmodSync(home, 0o700);
-  writeFileSync(
-    join(home, "laneway.yaml"),
-    `gateway: { port: 0 }
-log: { level: warn }
-owner: [ "telegram:${OWNER_ID}" ]
+  const home = makeBenchHome(`owner: [ "telegram:${OWNER_ID}" ]
 channels: { telegram: { token: "${telegram.token}", apiRoot: "${telegram.address}" } }
 backends: { model: { kind: openai, model: bench, baseUrl: "${model.baseUrl}" } }
-`,
-    { mode: 0o600 },
-  );
+`);
   try {
     await (await startBenchHost(home)).stop();
     const host = await startBenchHost(home);
@@ -111,9 +102,4 @@ async function bare(): Promise<{ in: number; out: number }> {
   }
   await telegram.stop();
   return { in: median(times.map((time) => time.in)), out: median(times.map(({ out }) => out)) };
-}
-
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

@@ -52,6 +52,8 @@ export interface Resolved {
  * place and lose their transcript row.
  */
 export function resolveAbsorbed(tx: Tx, turn: CommandId, end: TurnState, now: number, runner: Runner): Resolved {
+  // Almost every turn: the rest would read rows and journal at every finish.
+  if (!tx.commands.hasAbsorbed(turn)) return { returned: [], ended: [] };
   const returned = giveBackUnseen(tx, turn, 0, runner);
   const outcome: Outcome = { reason: "absorbed", message: `It was taken into the turn of message ${turn}.` };
   const ended = tx.commands
@@ -65,14 +67,11 @@ export function resolveAbsorbed(tx: Tx, turn: CommandId, end: TurnState, now: nu
  * @param strikes what the death of the host adds to each (G8)
  */
 export function giveBackUnseen(tx: Tx, turn: CommandId, strikes: 0 | 1, runner: Runner): Command[] {
-  const absorbed = tx.commands.absorbedBy(turn);
-  // Almost every turn: what follows would read its whole journal at every finish.
-  if (absorbed.length === 0) return [];
   const completed = tx.steps
     .ofCommand(turn)
     .filter((step) => step.kind === "model" && step.state === "done")
     .reduce((last, step) => Math.max(last, step.n), 0);
-  const unseen = absorbed.filter((command) => (command.absorbedStep ?? 0) > completed);
+  const unseen = tx.commands.absorbedBy(turn).filter((command) => (command.absorbedStep ?? 0) > completed);
   return unseen.reverse().flatMap((command) => {
     runner.givenBack(tx, command);
     return tx.commands.giveBack(command.id, strikes) ?? [];

@@ -5,6 +5,8 @@ import { type Command, type Fence, many, optional } from "./commands.ts";
 
 export function absorbedWrites(db: Database) {
   const absorbedBy = db.prepare("select * from commands where absorbed_by = ? and state = 'absorbed' order by id");
+  // One column: each one of a row costs, also when there is no row.
+  const hasAbsorbed = db.prepare("select 1 from commands where absorbed_by = ? and state = 'absorbed'").pluck();
   const absorb = db.prepare(
     `update commands set state = 'absorbed', absorbed_by = ?, absorbed_step = ?
      where id = ? and state = 'queued' and open = 0 and strikes = 0
@@ -20,6 +22,7 @@ export function absorbedWrites(db: Database) {
     "update commands set state = ?, finished_at = ?, outcome = ? where id = ? and state = 'absorbed' and absorbed_by = ?",
   );
   return {
+    hasAbsorbed: (turn: CommandId): boolean => hasAbsorbed.get(turn) !== undefined,
     /** What a turn has taken in and not resolved, in the order of their ids. */
     absorbedBy: (turn: CommandId): Command[] => many(absorbedBy.all(turn)),
     /** queued → absorbed, into the next step of a turn that still runs at this claim. Undefined when either moved on. */

@@ -81,7 +81,7 @@ test("over all verbs and all states a row moves exactly as the table of transiti
 
 test("every verb of the table commands is in that comparison", async () => {
   await using host = await openTestStore();
-  const reads = [...Object.keys(commandReads(host.opened.db)), "absorbedBy"];
+  const reads = [...Object.keys(commandReads(host.opened.db)), "absorbedBy", "hasAbsorbed"];
   const verbs = await host.store.write("look", (tx) => Object.keys(tx.commands));
   expect(verbs.filter((verb) => !reads.includes(verb)).toSorted()).toEqual(
     ["insert", ...Object.keys(VERBS)].toSorted(),
